@@ -1,4 +1,4 @@
-//! Decorrelated jitter: each delay is drawn from a range that depends on the previous delay.
+//! Decorrelated jitter, which draws each delay from a range that depends on the previous delay.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,11 +10,11 @@ use crate::growth::at_least_some;
 /// Delays drawn from `base` to `min(cap, 3 · previous)`.
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated) creates it.
 ///
-/// `previous` is the delay before the last attempt, possibly set by the server, and at least the base. Before the first
-/// retry, `previous` is the base.
+/// `previous` is the delay before the last attempt, which the server may have set, and is at least the base. Before the
+/// first retry, it is the base.
 ///
-/// The range is limited to the cap before the draw. Limiting the drawn delay instead would make two thirds of all
-/// delays equal to the cap. The factor 3 is part of the definition.
+/// The range is clamped to the cap before the draw. If the drawn delay were clamped instead, two thirds of all delays
+/// would equal the cap. The factor 3 is part of the definition.
 ///
 /// ```
 /// use core::time::Duration;
@@ -37,10 +37,10 @@ impl Decorrelated {
         Self { base, shortest: base.min(cap), cap }
     }
 
-    /// Sets the cap: the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. A cap of
-    /// zero is treated as 1 ms, like a base of zero.
+    /// Sets the cap, which is the longest delay. Default: 5 s, or the base if that is longer. Recommended: 1 s to 1
+    /// min. A cap of zero is treated as 1 ms, like a base of zero.
     ///
-    /// A base above the cap is lowered to it. Every delay is then equal to the cap.
+    /// A base above the cap is lowered to it. Every delay then equals the cap.
     #[doc(alias = "cap")]
     pub fn max_delay(self, longest: Duration) -> Self {
         Self::new(self.base, at_least_some(longest))

@@ -1,4 +1,4 @@
-//! Exponential backoff: the interval grows with each retry, and jitter does not affect its growth.
+//! Exponential backoff, in which the interval grows with each retry, unaffected by jitter.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,24 +12,24 @@ use crate::growth::{Growth, at_least_some};
 /// The default cap, unless the base is longer.
 const DEFAULT_CAP: Duration = Duration::from_secs(5);
 
-/// The longest interval in nanoseconds that can be doubled within 64 bits: 292 years.
+/// The longest interval, in nanoseconds, that can be doubled within 64 bits (292 years).
 const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 
-/// Delays that grow by a factor up to a cap, with jitter.
+/// Exponential backoff: delays that grow by a factor up to a cap, with jitter.
 ///
-/// Before retry `n`, from 0, the *interval* is `min(cap, base · factorⁿ)`. The delay is drawn from a range around or
-/// below the interval, depending on the constructor's kind of jitter.
+/// Before retry `n`, counting from 0, the *interval* is `min(cap, base · factorⁿ)`. The delay is drawn from a range
+/// around or below the interval, depending on the kind of jitter.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
 /// | jitter and base of [`default`](Self::default) | full jitter, 100 ms | the default of all HTTP policies |
-/// | [`factor`](Self::factor) | 2 | doubling is usual |
-/// | cap, set with [`max_delay`](Self::max_delay) | 5 s, or the base if that is longer | callers seldom wait longer |
+/// | [`factor`](Self::factor) | 2 | doubling is customary |
+/// | cap, set with [`max_delay`](Self::max_delay) | 5 s, or the base if that is longer | callers rarely wait longer |
 ///
 /// A base of zero is treated as 1 ms. For retries without a delay, use `Constant::immediate()`.
 ///
-/// Intervals are whole nanoseconds. They are exact for whole factors until `factorⁿ` has more than 53 bits, and
-/// always for factor 2.
+/// Intervals are whole nanoseconds. They are exact for integer factors until `factorⁿ` exceeds 53 bits, and always for
+/// factor 2.
 ///
 /// ```
 /// use core::time::Duration;
@@ -48,27 +48,27 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// Creates a schedule without jitter: the delays are the intervals.
+    /// Creates a schedule without jitter, so each delay equals the interval.
     ///
-    /// Clients that fail at the same time retry at the same time. Use it for a single client, or if the delays must be
+    /// Clients that fail at the same time then retry at the same time. Use it for a single client, or if delays must be
     /// predictable.
     pub fn no_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::none())
     }
 
-    /// Creates a schedule with delays from zero to the interval. It spreads clients over the whole interval.
+    /// Creates a schedule with delays from zero to the interval. This spreads clients over the whole interval.
     #[doc(alias = "jitter")]
     #[inline]
     pub fn full_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::full())
     }
 
-    /// Creates a schedule with delays from half the interval to the interval. No retry is sent at once.
+    /// Creates a schedule with delays from half the interval to the interval. No retry is sent immediately.
     pub fn equal_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::equal())
     }
 
-    /// Creates a schedule with delays from `interval · (1 − r)` to `interval · (1 + r)`; `r` is `randomisation`.
+    /// Creates a schedule with delays from `interval · (1 − r)` to `interval · (1 + r)`, where `r` is `randomisation`.
     ///
     /// A delay may exceed the cap by the factor `1 + r`, unless [`clamp_jitter`](Self::clamp_jitter) is set.
     ///
@@ -110,17 +110,17 @@ impl Exponential {
         }
     }
 
-    /// Sets the growth factor of the interval. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
+    /// Sets the growth factor of the interval. Default: 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
     ///
-    /// The value is clamped to the finite numbers above 0. NaN is treated as 1, which keeps the interval as it is.
+    /// The value is clamped to finite numbers above 0. NaN is treated as 1, which keeps the interval constant.
     pub fn factor(self, factor: f64) -> Self {
         let mut settings = self.settings();
         settings.growth.factor = if factor.is_nan() { 1.0 } else { factor.clamp(f64::MIN_POSITIVE, f64::MAX) };
         Self::of(settings)
     }
 
-    /// Sets the cap: the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. A cap
-    /// of zero is treated as 1 ms, like a base of zero.
+    /// Sets the cap, which is the longest interval. Default: 5 s, or the base if that is longer. Recommended: 1 s to 1
+    /// min. A cap of zero is treated as 1 ms, like a base of zero.
     ///
     /// The cap is applied after the growth and before the jitter. A base above the cap is lowered to it, as with
     /// `maxBackoff` in gRPC's service config.
@@ -142,7 +142,7 @@ impl Exponential {
         Self::of(settings)
     }
 
-    /// Applies the cap to the delay after jitter as well. This affects only [`symmetric`](Self::symmetric) jitter.
+    /// Also applies the cap to the delay after jitter. This affects only [`symmetric`](Self::symmetric) jitter.
     ///
     /// The range is clamped before the draw, so delays do not cluster at the cap. Their mean is then below the
     /// interval.
@@ -202,7 +202,7 @@ pub struct ExponentialDelays(State);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// The common form. A delay costs two dozen instructions. In the general form it costs a hundred, or several
+    /// The common form. A delay costs two dozen instructions here, and a hundred in the general form, or several
     /// hundred for intervals of 52 days or more.
     DoublingFull(DoublingFull),
     /// Everything else.
@@ -214,9 +214,9 @@ enum State {
 struct DoublingFull {
     /// The number of possible delays, in nanoseconds from zero to the interval.
     choices: u64,
-    /// That number at the cap.
+    /// The number of choices at the cap.
     most: u64,
-    // The other settings, which setters read.
+    // The other settings, which are read by setters.
     base: Duration,
     cap: Duration,
     clamp_jitter: bool,
@@ -267,7 +267,7 @@ impl DoublingFull {
 }
 
 impl General {
-    /// Computes the delay out of line, so that the code for the usual delay stays small.
+    /// Computes the delay out of line, so that the code for the common case stays small.
     #[inline(never)]
     fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
         if !self.clamp_jitter
@@ -289,21 +289,21 @@ impl General {
     }
 }
 
-/// Returns the number of delays from zero to `longest`; `None` if twice that number does not fit.
+/// Returns the number of delays from zero to `longest`, or `None` if twice that number does not fit.
 #[inline]
 fn choices(longest: Duration) -> Option<u64> {
     let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);
     Some(nanos? + 1)
 }
 
-/// Returns the result of [`Duration::from_nanos`], without its division for delays below a second.
+/// Returns the same as [`Duration::from_nanos`], without its division for delays below a second.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "below a billion")]
 fn from_nanos(nanoseconds: u64) -> Duration {
     if nanoseconds < 1_000_000_000 { Duration::new(0, nanoseconds as u32) } else { from_many_nanos(nanoseconds) }
 }
 
-/// Computes the delay out of line, so that the code for the usual delay stays small.
+/// Computes the delay out of line, so that the code for the common case stays small.
 #[cold]
 #[inline(never)]
 fn from_many_nanos(nanoseconds: u64) -> Duration {

@@ -1,14 +1,14 @@
-//! The growing interval of one call: `min(cap, base · factorⁿ)`, with one step per retry.
+//! A call's growing interval, `min(cap, base · factorⁿ)`, with one step per retry.
 
 use core::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// 52 days in nanoseconds. From here to twice this value, floats are exactly the whole numbers.
+/// 52 days in nanoseconds. From this value to twice it, floats are exactly the integers.
 const EXACT: f64 = (1_u64 << 52) as f64;
 
-/// Returns `time`, or 1 ms for zero. A base of zero would never grow, and with a cap of zero all retries would be sent
-/// at once.
+/// Returns `time`, or 1 ms if it is zero. A base of zero would never grow, and with a cap of zero all retries would be
+/// sent immediately.
 #[inline]
 pub(crate) fn at_least_some(time: Duration) -> Duration {
     if time.is_zero() { Duration::from_millis(1) } else { time }
@@ -27,7 +27,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Creates a growth from `base` with `factor`, which must be finite and above 0.
+    /// Creates a growth that starts at `base`. `factor` must be finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
         // Exact below 104 days, and without 128-bit arithmetic.
@@ -58,14 +58,14 @@ impl Growth {
     }
 }
 
-/// Rounds a number from 0 to [`EXACT`]. Adding `EXACT` leaves the rounded number in the low bits of the float, and
-/// reading these bits is much cheaper than a saturating cast.
+/// Rounds a number from 0 to [`EXACT`]. Adding `EXACT` leaves the rounded number in the float's low bits. Reading these
+/// is much cheaper than a saturating cast.
 #[inline]
 fn to_nearest(number: f64) -> u64 {
     (number + EXACT).to_bits() - EXACT.to_bits()
 }
 
-/// Returns `base · multiple` of any length: exact if the multiple is a whole number, else to the nearest nanosecond.
+/// Returns `base · multiple` of any length, exactly if the multiple is an integer, otherwise to the nearest nanosecond.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

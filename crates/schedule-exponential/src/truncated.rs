@@ -6,11 +6,11 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
 use crate::growth::Growth;
 
-/// Delays of `base · 2ⁿ` plus a random part, for a fixed number of retries.
+/// A fixed number of delays of `base · 2ⁿ`, each plus a random part.
 ///
 /// The random part is drawn for each delay and does not grow. By default there are five retries, after 1 s, 2 s, 4 s, 8
-/// s and 16 s, each with up to 1 s more. These are the delays in [Google's
-/// example](https://cloud.google.com/storage/docs/exponential-backoff), which does not fix the number of retries.
+/// s and 16 s, each plus up to 1 s. These are the delays in [Google's
+/// example](https://cloud.google.com/storage/docs/exponential-backoff), which does not specify the number of retries.
 ///
 /// ```
 /// use core::time::Duration;
@@ -30,8 +30,8 @@ pub struct TruncatedExponential {
 impl TruncatedExponential {
     /// Creates a schedule of `retries` delays that double from `base`, each with a random part of up to `random_part`.
     ///
-    /// There is no cap, because the number of retries limits the growth. With a base of zero, each delay is the random
-    /// part alone.
+    /// There is no cap, because the number of retries limits the growth. With a base of zero, each delay is just the
+    /// random part.
     pub const fn new(base: Duration, retries: u32, random_part: Duration) -> Self {
         Self { base, retries, random_part }
     }

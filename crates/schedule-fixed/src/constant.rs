@@ -1,4 +1,4 @@
-//! The schedule with a constant delay.
+//! A schedule with a constant delay.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,19 +20,19 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Creates a schedule with the delay `base`. A base of zero is treated as 1 ms; for no delay, use
+    /// Creates a schedule with the delay `base`. A base of zero is treated as 1 ms; for immediate retries, use
     /// [`immediate`](Self::immediate).
     pub const fn new(base: Duration) -> Self {
         Self { base: at_least_some(base) }
     }
 
-    /// Creates a schedule without delays, for tests and for operations that put no load on a server.
+    /// Creates a schedule of immediate retries, for tests and for operations that put no load on a server.
     pub const fn immediate() -> Self {
         Self { base: Duration::ZERO }
     }
 }
 
-/// Returns the delay, or 1 ms for a delay of zero.
+/// Returns the delay, or 1 ms if it is zero.
 pub(crate) const fn at_least_some(delay: Duration) -> Duration {
     if delay.is_zero() { Duration::from_millis(1) } else { delay }
 }
@@ -61,7 +61,7 @@ pub(crate) fn first_delay(field: &'static str, delay: Duration, limits: &Limits)
     let warning = if is_late {
         Some(Warning::new(field, format_args!("{delay:?}"), "below `max_elapsed`"))
     } else {
-        // Constant delays below 1 s are usual, so they are checked as if they were 1 s.
+        // Constant delays below 1 s are common, so they are checked as if they were 1 s.
         Recommended::CAP.time(field, delay.max(Duration::from_secs(1)))
     };
     warning.into_iter().collect()

@@ -1,14 +1,14 @@
-//! The adapter for iterators of delays, so that other crates' schedules can be used unchanged.
+//! An adapter for iterators of delays, with which other crates' schedules can be used unchanged.
 
 use core::fmt;
 use core::time::Duration;
 
 use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
-/// Delays from an iterator, which a factory creates for each call. The retries end when the iterator ends.
+/// Delays from an iterator that a factory creates for each call. Retries end when the iterator ends.
 ///
-/// The iterator's random numbers do not come from a retry policy's seed, so its delays are not reproducible. Turn its
-/// jitter off and use [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) instead.
+/// The iterator's random numbers do not come from a retry policy's seed, so its delays are not reproducible. Turn off
+/// its jitter and use [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) instead.
 ///
 /// ```
 /// use core::time::Duration;

@@ -1,11 +1,11 @@
 //! Schedules with delays that are known in advance: constant, linear, listed, or from any iterator.
 //!
-//! | schedule | delay before retry n, from 0 |
+//! | schedule | delay before retry n, counting from 0 |
 //! |---|---|
 //! | [`Constant`] | `base` |
 //! | [`Linear`] | `min(cap, base + n · step)` |
-//! | [`List`] | entry n; after the last one, no retry or that entry again |
-//! | [`Iterated`] | the next item of an iterator that is created for each call |
+//! | [`List`] | entry n; after the last one, no retry or the last entry again |
+//! | [`Iterated`] | the next item of an iterator created for each call |
 //!
 //! ```
 //! use core::time::Duration;
@@ -24,8 +24,8 @@
 //!
 //! # When to use it alone
 //!
-//! Programs import these types from `reattempt::schedule`. Depend on this crate in a `no_std` driver of
-//! `reattempt-core`, or as an example: it is the shortest schedule crate, and depends on the core alone.
+//! Applications import these types from `reattempt::schedule`. Depend on this crate directly in a `no_std` driver of
+//! `reattempt-core`. It is also a good example: it is the shortest schedule crate, and depends only on the core.
 #![no_std]
 #![forbid(unsafe_code)]
 

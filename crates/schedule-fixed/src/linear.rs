@@ -1,4 +1,4 @@
-//! The schedule with linearly growing delays.
+//! A schedule with linearly growing delays.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -7,9 +7,9 @@ use reattempt_core::{Delays, Limits, NextRetry, Random, Schedule, Warning};
 
 use crate::constant::{at_least_some, first_delay};
 
-/// Delays of `min(cap, base + n · step)`, where `n` is the number of the retry, from 0.
+/// Delays of `min(cap, base + n · step)`, where `n` is the retry number, counting from 0.
 ///
-/// Delays that would overflow are [`Duration::MAX`].
+/// Delays saturate at [`Duration::MAX`].
 ///
 /// ```
 /// use core::time::Duration;
@@ -30,19 +30,20 @@ pub struct Linear {
 impl Linear {
     /// Creates a schedule that starts at `base` and grows by `base`, without a cap.
     ///
-    /// A base of zero is treated as 1 ms; for no delay, use [`Constant::immediate`](crate::Constant::immediate).
+    /// A base of zero is treated as 1 ms; for immediate retries, use
+    /// [`Constant::immediate`](crate::Constant::immediate).
     pub const fn new(base: Duration) -> Self {
         let base = at_least_some(base);
         Self { base, step: base, cap: None }
     }
 
-    /// Sets the step by which each delay grows. The default is the base.
+    /// Sets the step by which each delay grows. Default: the base.
     pub const fn step(self, step: Duration) -> Self {
         Self { step, ..self }
     }
 
-    /// Sets the cap: the longest delay. Default: no cap. A base above the cap is lowered to it. A cap of zero is
-    /// treated as 1 ms, like a base of zero.
+    /// Sets the cap, which is the longest delay. Default: no cap. A base above the cap is lowered to it. A cap of zero
+    /// is treated as 1 ms, like a base of zero.
     #[doc(alias = "cap")]
     pub const fn max_delay(self, longest: Duration) -> Self {
         Self { cap: Some(at_least_some(longest)), ..self }

@@ -1,4 +1,4 @@
-//! The schedule with a list of delays.
+//! A schedule with a list of delays.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -26,13 +26,13 @@ pub struct List {
 }
 
 impl List {
-    /// Creates a schedule with one retry per delay. An empty list never retries.
+    /// Creates a schedule with one retry per delay. With an empty list, there are no retries.
     pub fn ending(delays: impl IntoIterator<Item = Duration>) -> Self {
         Self { delays: delays.into_iter().collect(), after: None }
     }
 
-    /// Creates a schedule that uses each delay once, and then repeats the last one forever. An empty list never
-    /// retries.
+    /// Creates a schedule that uses each delay once, and then repeats the last one forever. With an empty list, there
+    /// are no retries.
     pub fn repeating_last(delays: impl IntoIterator<Item = Duration>) -> Self {
         let ending = Self::ending(delays);
         Self { after: ending.delays.last().copied(), ..ending }

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 /// Event counts since a [`Responsive`](crate::Responsive) was created.
 ///
-/// Each count is exact. The counts are read one after the other, so one of them may already include a call that another
-/// does not.
+/// Each count is exact. The counts are read one after the other, so one may include a call that another does not
+/// include yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResponsiveMetrics {
@@ -16,15 +16,15 @@ pub struct ResponsiveMetrics {
     pub times_up: u64,
     /// The number of times the interval shrank, including to zero.
     pub times_down: u64,
-    /// The number of delays. With turns, a delay is counted at its end, and cancelled delays are not counted. As a
-    /// schedule, a delay is counted when it is returned, even if a limit or the budget then refuses the retry.
+    /// The number of delays. With turns, a delay is counted when it ends, and cancelled delays are not counted. In a
+    /// schedule, a delay is counted when it is returned, even if a limit or the budget then prevents the retry.
     pub times_slept: u64,
     /// The sum of the delays counted in `times_slept`. It saturates at 584 years.
     pub total_slept: Duration,
 }
 
-/// Counters that do not affect decisions. Every call writes to them, so they have their own cache lines (processors
-/// fetch them in pairs of 64 bytes).
+/// Counters that do not affect decisions. Every call writes to them, so they have their own cache lines (which
+/// processors fetch in pairs of 64 bytes).
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -53,7 +53,7 @@ impl Counters {
         let _ = self.nanos_slept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Returns all counts. The moves are counted elsewhere.
+    /// Returns all counts. The numbers of moves are passed in.
     pub(crate) fn snapshot(&self, times_up: u64, times_down: u64) -> ResponsiveMetrics {
         ResponsiveMetrics {
             invocations: self.invocations.load(Ordering::Relaxed),

@@ -1,7 +1,7 @@
-//! The schedule for streams that break and are reopened, whose delays continue from call to call.
+//! A schedule for streams that are reopened when they break. Its delays continue from call to call.
 //!
-//! A server may accept each connection and close it at once. Each call then succeeds, so the next call would start
-//! without a delay. Here all failures belong to one run, until the stream's owner resets it.
+//! A server may accept each connection and then close it immediately. Each call then succeeds, so the next call would
+//! start without a delay. Here all failures belong to one run, until the stream's owner resets it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,15 +14,16 @@ use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentA
 /// A schedule for a stream that is reopened whenever it breaks. Its delays continue from one call to the next until
 /// [`reset`](Self::reset).
 ///
-/// A call that opens a stream succeeds when the response head arrives. If the server then closes the connection at
-/// once, the next call would start without a delay. This schedule continues where the last call stopped, and successful
-/// calls do not reset it. The stream's owner resets it once the stream works, for example at its first message.
+/// A call that opens a stream succeeds when the response head arrives. If the server then immediately closes the
+/// connection, the next call would normally start without a delay. This schedule continues where the last call stopped,
+/// and successful calls do not reset it. The stream's owner resets it once the stream works, for example at its first
+/// message.
 ///
 /// Clones share one run of failures. If the inner schedule differs by [kind of
 /// failure](reattempt_core::ScheduleExt::for_failures), a reset affects all kinds.
 ///
-/// Use one handle per stream: two streams with a shared handle lengthen each other's delays. A lock is held while a
-/// delay is computed, never during a delay.
+/// Use one handle per stream: two streams that share a handle lengthen each other's delays. A lock is held while a
+/// delay is computed, but never during a delay.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,18 +64,18 @@ struct Run<D> {
 }
 
 impl<S: Schedule> Reconnecting<S> {
-    /// Creates a handle with no failures recorded. Its delays are those of `schedule`.
+    /// Creates a handle without failures. Its delays are those of `schedule`.
     pub fn new(schedule: S) -> Self {
         let run = Mutex::new(Run::new(&schedule));
         Self { shared: Arc::new(Shared { schedule, run }) }
     }
 
-    /// Ends the run of failures: all counts start again.
+    /// Ends the run of failures, so that all counts start again.
     pub fn reset(&self) {
         *self.run() = Run::new(&self.shared.schedule);
     }
 
-    /// Returns the number of failures since the last reset: one for each computed delay.
+    /// Returns the number of failures since the last reset, one for each computed delay.
     pub fn failures(&self) -> u32 {
         self.run().failures
     }
@@ -138,11 +139,11 @@ impl<D: Delays> Run<D> {
         Self { delays: schedule.delays(), failures: 0, previous: None }
     }
 
-    /// Computes the delay after one more failure of this run.
+    /// Computes the delay after another failure in this run.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let number = self.failures;
-        // The call's own previous delay is preferred, because the server may have replaced it. Before its first retry a
-        // call has none, so the run's is used.
+        // The call's own previous delay is preferred, because it may have been set by the server. Before its first
+        // retry, a call has none, so the run's is used.
         let previous = retry.previous.or(self.previous).filter(|_| number > 0);
         self.failures = number.saturating_add(1);
         let of_run = NextRetry::new(number, retry.failure).after(previous).sent_at(retry.sent_at);

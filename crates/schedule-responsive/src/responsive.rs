@@ -1,4 +1,4 @@
-//! The shared interval with its settings, as a schedule and as turns.
+//! The shared interval with its settings, for use as a schedule or for turns.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,27 +13,27 @@ use crate::metrics::Counters;
 use crate::pace::{Pace, ReservedTurn};
 use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, nanos};
 
-/// One interval for all calls to a service, which follows the service's capacity.
+/// A single interval for all calls to a service, which follows the service's capacity.
 ///
-/// It suits a service whose capacity grows with the load, such as a table that scales up under several writers.
-/// Clients are slowed down while the capacity grows, and speed up again when it has grown.
+/// It suits a service whose capacity grows with the load, such as a table that scales up under several writers. Clients
+/// slow down while the capacity grows, and speed up again once it has grown.
 ///
 /// | event | effect |
 /// |---|---|
-/// | a call is throttled | the interval becomes `initial` if it was 0, else `randomise(interval · up)`, at most `max`; the run of successes starts again at 0 |
+/// | a call is throttled | the interval becomes `initial` if it was 0, otherwise `randomise(interval · up)`, at most `max`; the run of successes restarts at 0 |
 /// | a call succeeds, the interval is 0 | none |
-/// | a call succeeds, the interval is above 0 | the run grows by one; at `threshold` it starts again at 0, and the interval becomes `randomise(interval · down)`, or 0 if that is below `initial` |
+/// | a call succeeds, the interval is above 0 | the run grows by one; at `threshold`, it restarts at 0, and the interval becomes `randomise(interval · down)`, or 0 if that is below `initial` |
 /// | any other outcome | none |
 ///
 /// `randomise(x)` is a random duration from `x − d` to `x + d`, where `d` is `randomisation · x`, at most
-/// `max_randomisation`. The result is the next interval, and the starting point of the next move.
+/// `max_randomisation`. The result is the next interval, from which the next move starts.
 ///
 /// | setting | default | allowed |
 /// |---|---|---|
 /// | [`initial`](Self::initial) | 500 ms; 10 µs for turns | above 0, at most `max` |
 /// | [`max`](Self::max) | 15 min | from `initial` to 584 years |
-/// | [`up`](Self::up) | 1.5 | 1 or above |
-/// | [`down`](Self::down) | 0.9 | above 0 and below 1 |
+/// | [`up`](Self::up) | 1.5 | from 1 to 1000 |
+/// | [`down`](Self::down) | 0.9 | from 0.001 to 0.999 |
 /// | [`randomisation`](Self::randomisation) | 0.3; 0.1 for turns | from 0 to 1 |
 /// | [`max_randomisation`](Self::max_randomisation) | 2 min | any |
 /// | [`threshold`](Self::threshold) | 10 | from 1 to 8,388,607 |
@@ -41,48 +41,48 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// # Throttled calls
 ///
 /// A call is throttled if its failure has the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and gRPC
-/// RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts, because
-/// they often mean an outage and not overload. After an outage the interval would be long: with default settings, it
-/// takes some 640 successes to get from 15 min to 0.
+/// RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, and neither do other 5xx, lost connections and timeouts,
+/// because they often mean an outage rather than overload. After an outage, the interval would be long: with default
+/// settings, it takes about 640 successes to get from 15 min to 0.
 ///
-/// If a service throttles with such a status, give the status a verdict of this kind in the layer (`on_status` or a
+/// If a service throttles with such a status, map the status to `Throttled` in the layer (with `on_status` or a
 /// classifier).
 ///
 /// # Many calls at once
 ///
-/// Twenty calls refused at the same time move the interval once. An outcome moves the interval, or counts in the run of
-/// successes, only if its call was sent after the last move in that direction.
+/// Twenty calls refused at the same time move the interval only once. An outcome moves the interval, or counts in the
+/// run of successes, only if its call was sent after the last move in that direction.
 ///
 /// # As a schedule
 ///
 /// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. To delay every
 /// call, use the guard `Pace` in `reattempt`.
 ///
-/// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so
-/// a longer interval does not lower the rate of first attempts. If more than about one call in forty is throttled, the
-/// interval grows to `max`. An interval longer than the time left is not shortened: it ends the call with
+/// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so a
+/// longer interval does not lower the rate of first attempts. If more than about one call in forty is throttled, the
+/// interval grows to `max`. An interval longer than the remaining time is not shortened; instead, the call ends with
 /// [`StopReason::IntervalTooLong`](reattempt_core::StopReason::IntervalTooLong).
 ///
 /// # As turns
 ///
-/// A guard (`Pace` in `reattempt`) admits each call one interval after the previous one, across all callers. So the
-/// rate is at most 1/interval, however many callers there are. The interval then moves under these rules and settles
-/// near the service's capacity:
+/// A guard (`Pace` in `reattempt`) admits each call one interval after the previous one, across all callers. The rate
+/// is therefore at most 1/interval, regardless of the number of callers. The interval then moves by these rules, and
+/// converges near the service's capacity:
 ///
 /// | event | effect |
 /// |---|---|
 /// | a call admitted after a step down is throttled | the step is undone, and the interval does not grow |
-/// | any other call is throttled | as in the table above. The first one after a success starts from the time between the last two turns, if that is longer, but from at most `interval · up⁴` |
+/// | any other call is throttled | as in the table above. The first one after a success starts from the time between the last two turns if that is longer, but at most from `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///
-/// Two defaults differ. `initial` is 10 µs, because with 500 ms there is no rate between 2/s and unlimited.
-/// `randomisation` is 0.1, because all callers share one order of turns.
+/// Two defaults differ. `initial` is 10 µs, because with 500 ms there would be no rate between 2/s and unlimited.
+/// `randomisation` is 0.1, because all callers already take turns.
 ///
 /// # Sharing
 ///
-/// Clones share their interval. A setter creates a *new* interval of 0, and existing clones keep the old one. Share one
-/// value among all clients of the service, but report each outcome once (see `Pace` for its use together with a retry
+/// Clones share their interval. Each setter creates a *new* interval of 0, and existing clones keep the old one. Share
+/// one value among all clients of the service, but report each outcome only once (see `Pace` for its use with a retry
 /// layer).
 ///
 /// ```
@@ -150,26 +150,26 @@ impl Responsive {
         Self::build(change(self.shared.rule), change(self.shared.rule_of_turns))
     }
 
-    /// Sets the interval after the first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
+    /// Sets the interval after the first refusal, which is also the shortest one above 0. Default: 500 ms, or 10 µs for
     /// turns.
     ///
-    /// An `initial` below a nanosecond is raised to a nanosecond. If it is above [`max`](Self::max), it raises `max`.
+    /// Zero is raised to a nanosecond. A value above [`max`](Self::max) also raises `max`.
     #[must_use = "the setting is in the one that is returned"]
     pub fn initial(self, initial: Duration) -> Self {
         let initial = nanos(initial).max(1);
         self.set(|rule| Rule { initial, max: rule.max.max(initial), ..rule })
     }
 
-    /// Sets the longest interval. Default 15 min.
+    /// Sets the longest interval. Default: 15 min.
     ///
-    /// The value is clamped to 1 ns to 584 years. If it is below [`initial`](Self::initial), it lowers `initial`.
+    /// The value is clamped to 1 ns to 584 years. A value below [`initial`](Self::initial) also lowers `initial`.
     #[must_use = "the setting is in the one that is returned"]
     pub fn max(self, max: Duration) -> Self {
         let max = nanos(max).max(1);
         self.set(|rule| Rule { max, initial: rule.initial.min(max), ..rule })
     }
 
-    /// Sets the factor by which each refusal lengthens the interval. Default 1.5.
+    /// Sets the factor by which each refusal lengthens the interval. Default: 1.5.
     ///
     /// The value is clamped to 1 to 1000, and NaN is treated as 1.
     #[must_use = "the setting is in the one that is returned"]
@@ -178,7 +178,7 @@ impl Responsive {
         self.set(|rule| Rule { up, ..rule })
     }
 
-    /// Sets the factor by which each run of successes shortens the interval. Default 0.9.
+    /// Sets the factor by which each run of successes shortens the interval. Default: 0.9.
     ///
     /// The value is clamped to 0.001 to 0.999, and NaN is treated as 0.999.
     #[must_use = "the setting is in the one that is returned"]
@@ -187,8 +187,8 @@ impl Responsive {
         self.set(|rule| Rule { down, ..rule })
     }
 
-    /// Sets the jitter of a move, as a fraction of the new interval. Default 0.3; 0.1 for turns. With 0, no random
-    /// number is drawn.
+    /// Sets the jitter of a move, as a fraction of the new interval. Default: 0.3, or 0.1 for turns. With 0, no random
+    /// numbers are drawn.
     ///
     /// The value is clamped to 0 to 1, and NaN is treated as 0.
     #[must_use = "the setting is in the one that is returned"]
@@ -197,13 +197,13 @@ impl Responsive {
         self.set(|rule| Rule { randomisation, ..rule })
     }
 
-    /// Sets the longest jitter of a move, in either direction. Default 2 min.
+    /// Sets the maximum jitter of a move, in either direction. Default: 2 min.
     #[must_use = "the setting is in the one that is returned"]
     pub fn max_randomisation(self, longest: Duration) -> Self {
         self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
     }
 
-    /// Sets the number of successes in a row, without a throttled call, that shorten the interval. Default 10.
+    /// Sets the number of successes, without a throttled call in between, that shorten the interval. Default: 10.
     ///
     /// The value is clamped to 1 to 8,388,607, the maximum of a 23-bit counter.
     #[must_use = "the setting is in the one that is returned"]
@@ -220,7 +220,7 @@ impl Responsive {
 
     /// Switches this value and all its clones to [turns](#as-turns).
     ///
-    /// A guard that admits calls one interval apart calls this on creation, and then
+    /// A guard that admits calls one interval apart calls this method on creation, and then
     /// [`reserve_turn`](Self::reserve_turn) for each call.
     pub fn give_turns(&self) {
         self.shared.by_turns.store(true, Ordering::Relaxed);
@@ -228,12 +228,12 @@ impl Responsive {
 
     /// Takes the next turn behind `ahead` waiting callers.
     ///
-    /// `now` comes from a monotonic clock that all callers share. A turn is available one interval after the previous
+    /// `now` comes from a monotonic clock shared by all callers. A turn is available one interval after the previous
     /// turn. A turn taken up to 2 ms late does not delay the next, because timers have a resolution of 1 ms.
     ///
     /// # Errors
     ///
-    /// If the turn is not available yet, returns the time at which it will be. The interval may move before that time.
+    /// If the turn is not available yet, returns the time at which it will be. The interval may change before then.
     pub fn take_turn(&self, now: Duration, ahead: usize) -> Result<(), Duration> {
         self.reserve_turn(now, ahead).map(drop)
     }
@@ -252,13 +252,13 @@ impl Responsive {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
 
-    /// Gives back a reserved turn whose call will not be sent. Returns `true` if the next turn is now earlier, and
+    /// Gives back a reserved turn whose call will not be sent. Returns `true` if the next turn is now due earlier, or
     /// `false` if another turn was taken after this one.
     pub fn give_back(&self, turn: ReservedTurn) -> bool {
         self.shared.pace.give_back(turn)
     }
 
-    /// Corrects the [metrics](Self::metrics) after a call that was counted as sent, but is not sent.
+    /// Corrects the [metrics](Self::metrics) for a call that was counted as sent but is not sent.
     pub fn not_sent(&self) {
         self.shared.counters.not_invoked();
     }
@@ -269,8 +269,8 @@ impl Responsive {
         shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())
     }
 
-    /// Counts a delay in the [metrics](Self::metrics). A guard that delays calls reports each delay here. Delays before
-    /// retries, which the schedule returns, are counted automatically.
+    /// Counts a delay in the [metrics](Self::metrics). A guard that delays calls reports each delay here. Retry delays
+    /// returned by the schedule are counted automatically.
     pub fn slept(&self, wait: Duration) {
         self.shared.counters.slept(wait);
     }
@@ -320,7 +320,8 @@ impl Schedule for Responsive {
         }
     }
 
-    /// Returns a warning if `max` reaches the elapsed-time limit, because such an interval prevents every retry.
+    /// Returns a warning if `max` reaches the elapsed-time limit, because an interval of `max` would then prevent every
+    /// retry.
     fn validate(&self, limits: &Limits) -> Vec<Warning> {
         let max = Duration::from_nanos(self.shared.rule.max);
         let is_above = limits.max_elapsed.is_some_and(|elapsed| max >= elapsed);

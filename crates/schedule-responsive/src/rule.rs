@@ -1,8 +1,8 @@
-//! The settings of a shared interval, in nanoseconds, and the arithmetic of its moves.
+//! A shared interval's settings, in nanoseconds, and the arithmetic of its moves.
 
 use core::time::Duration;
 
-/// The maximum threshold: a run is counted in 23 bits.
+/// The maximum threshold, because a run is counted in 23 bits.
 pub(crate) const LONGEST_RUN: u32 = 0x7f_ffff;
 
 /// The settings. The setters ensure `0 < initial ≤ max`, `up ≥ 1`, `0 < down < 1`, `0 ≤ randomisation ≤ 1` and
@@ -20,9 +20,9 @@ pub(crate) struct Rule {
 
 /// The defaults that differ for turns.
 ///
-/// With an initial interval of 500 ms there is no rate between 2/s and unlimited, and with 1 ms none between 1,000/s
-/// and unlimited. The jitter is smaller, because all callers share one order of turns. With 0.3, a service with a
-/// capacity of 1/s is used at only 65 % in some minutes, and with 0.1 at 80 % or more.
+/// With an initial interval of 500 ms, there is no rate between 2/s and unlimited, and with 1 ms, none between 1,000/s
+/// and unlimited. The jitter is smaller, because all callers already take turns. With 0.3, a service with a capacity of
+/// 1/s is utilised only 65 % in some minutes, and with 0.1, 80 % or more.
 pub(crate) const INITIAL_OF_TURNS: u64 = 10_000;
 pub(crate) const RANDOMISATION_OF_TURNS: f64 = 0.1;
 
@@ -61,8 +61,8 @@ impl Rule {
         if next < self.initial { 0 } else { next }
     }
 
-    /// Returns the threshold above which each success halves the current interval: one step up from `start`, the
-    /// interval at which the refusals began.
+    /// Returns the threshold above which each success halves the interval. It is one step up from `start`, the interval
+    /// at which the refusals began.
     pub(crate) fn recovered(&self, start: u64) -> u64 {
         times(start, self.up).clamp(self.initial, self.max)
     }
@@ -90,7 +90,7 @@ fn times(interval: u64, factor: f64) -> u64 {
     (interval as f64 * factor + 0.5) as u64
 }
 
-/// Converts a duration to nanoseconds. It saturates.
+/// Converts a duration to nanoseconds, saturating.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

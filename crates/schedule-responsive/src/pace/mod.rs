@@ -1,18 +1,18 @@
-//! The shared interval's state, and its moves after the outcomes of calls.
+//! The shared interval's state, which is moved by the outcomes of calls.
 //!
-//! Twenty calls refused at the same moment must move the interval only once. So an outcome moves it only if its call
-//! was sent after the last move in that direction. Each call records the number of moves before it.
+//! Twenty calls refused at the same time must move the interval only once. An outcome therefore moves it only if its
+//! call was sent after the last move in that direction. Each call notes the number of previous moves.
 //!
-//! Each direction has a word that counts its moves, with a bit that is set during a move. A move has three steps:
+//! For each direction, a word counts the moves, and has a bit that is set during a move. A move has three steps:
 //!
-//! 1. set the bit with a compare-and-swap, if the count is still the one that the call recorded;
+//! 1. set the bit with a compare-and-swap, if the count is still the one that the call noted;
 //! 2. change the interval;
 //! 3. count the move and clear the bit.
 //!
-//! An outcome during a move is dropped, so no thread waits. Moves up and down may happen at the same time: each changes
+//! Outcomes during a move are ignored, so no thread waits. Moves up and down may happen at the same time: each changes
 //! the interval with a compare-and-swap and keeps it within its bounds.
 //!
-//! With turns, another rule moves the interval ([`turns`](self::turns)).
+//! With turns, the interval is moved by another rule ([`turns`](self::turns)).
 
 mod turns;
 
@@ -29,12 +29,12 @@ pub(crate) const MOVING: u64 = 1;
 /// The shift of the count in the word for moves up.
 pub(crate) const UPS: u32 = 1;
 
-/// One success in the word for moves down: the run of successes is above the bit, and the count above the run.
+/// One success in the word for moves down. The run of successes is above the bit, and the count is above the run.
 pub(crate) const ONE_SUCCESS: u64 = 1 << 1;
 pub(crate) const DOWNS: u32 = 24;
 pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 
-/// The bits of each count that fit in a note. They wrap after four billion moves during one call.
+/// The bits of each count that fit in a note. They would wrap only after four billion moves during one call.
 pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
@@ -67,7 +67,7 @@ impl Pace {
         self.down.load(Ordering::Acquire) >> DOWNS
     }
 
-    /// Returns the note for a call that is sent now: the numbers of moves before it.
+    /// Returns the note for a call sent now, which holds the numbers of previous moves.
     #[inline]
     pub(crate) fn note(&self) -> u64 {
         (self.ups() & NOTED) << 32 | self.downs() & NOTED
@@ -79,8 +79,8 @@ impl Pace {
         if up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32 {
             return;
         }
-        // Drawn before the claim: the generator is the caller's, and a panic in it must leave no claim. A move from 0
-        // is not random, and an interval of 0 is still 0 when the claim succeeds.
+        // Drawn before the claim, because the caller's generator may panic, which must not leave a claim behind. A move
+        // from 0 is not random, and an interval of 0 is still 0 when the claim succeeds.
         let drawn = if self.interval() == 0 { 0 } else { drawn(rule, random) };
         if !replace(&self.up, up, up | MOVING) {
             return;
@@ -111,7 +111,7 @@ impl Pace {
                 continue;
             }
             let drawn = drawn(rule, random);
-            // The claim resets the run to 0, and no thread adds to the run while it is held.
+            // The claim resets the run to 0, and no thread adds to the run while the claim is held.
             let claimed = (down & !RUN) | MOVING;
             if replace(&self.down, down, claimed) {
                 self.change(|interval| rule.moved_down(interval, drawn));
@@ -121,7 +121,7 @@ impl Pace {
         }
     }
 
-    /// Changes the interval, even if the other direction changes it at the same time.
+    /// Changes the interval, even if a move in the other direction changes it at the same time.
     fn change(&self, next: impl Fn(u64) -> u64) {
         let mut interval = self.interval.load(Ordering::Acquire);
         while let Err(other) =
@@ -136,7 +136,7 @@ pub(crate) fn replace(word: &AtomicU64, seen: u64, next: u64) -> bool {
     word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
-/// Draws the random bits for a move, if it needs any.
+/// Draws the random bits for a move, if needed.
 pub(crate) fn drawn(rule: &Rule, random: &mut dyn Random) -> u64 {
     if rule.draws() { random.next_u64() } else { 0 }
 }

@@ -1,25 +1,25 @@
-//! The interval between turns: the next turn's time, and the rule that moves the interval.
+//! The turns of calls: the time of the next turn, and the rule that moves the interval.
 //!
-//! All callers take turns in one order, so the rate is one call per interval. With the schedule's rule, clients would
-//! use 50 % to 85 % of a service with a capacity of 1/s, and 4 % of a service that counts calls per second. Four
-//! changes raise this to 80 % or more for a token bucket, a bounded queue and a one-second window. They also do so for
-//! a service that requires an exact gap, if the timer can measure the gap. If the gap is 0.2 ms and the timer's
-//! resolution is 1 ms, clients use 17 % to 40 % of the service. With a timer of 1 µs they use more than 80 %, if
-//! responses take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! All callers take turns in a single order, so the rate is one call per interval. With the schedule's rule, clients
+//! would use 50 % to 85 % of a service with a capacity of 1/s, and 4 % of one that counts calls per second. Four
+//! changes raise this to 80 % or more for a token bucket, a bounded queue and a one-second window. The same is true of
+//! a service that requires an exact gap, if the timer can measure the gap. With a gap of 0.2 ms and a timer resolution
+//! of 1 ms, clients use 17 % to 40 % of the service. With a resolution of 1 µs, they use more than 80 %, if responses
+//! take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
-//! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
-//!   successes at an earlier, longer interval would shorten one at which calls are refused.
+//! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise successes at
+//!   an earlier, longer interval would shorten an interval at which calls are refused.
 //! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow,
-//!   because the service has accepted a whole run at the interval before the step.
-//! - Refusals without a success between them lengthen the interval further, but count as one run. Afterwards each
-//!   success halves the interval, until it is one move above the start of the run.
-//! - While calls arrive further apart than the interval, none is delayed. With a factor of 1.5, it takes 28 refusals to
-//!   get from 10 µs to 1 s. A service with a capacity of 1/s and a load of 1.2/s refuses that many in two minutes. So
-//!   the first refusal after a success starts from the time between the last two turns, if that is longer than the
-//!   interval. It starts at most four moves up, because one long pause is no evidence about the service.
+//!   because the service accepted a whole run at the previous interval.
+//! - Refusals without a success in between lengthen the interval further, but count as one run. Afterwards, each
+//!   success halves the interval, until it is one move above its value at the start of the run.
+//! - Calls that arrive further apart than the interval are not delayed. With a factor of 1.5, it takes 28 refusals to
+//!   get from 10 µs to 1 s. A service with a capacity of 1/s and a load of 1.2/s refuses that many in two minutes. The
+//!   first refusal after a success therefore starts from the time between the last two turns, if that is longer than
+//!   the interval. It starts at most four moves up, because a single long pause is no evidence about the service.
 //!
-//! Here one bit, in the word for moves up, guards moves in both directions. An outcome during a move is dropped, as in
-//! the schedule's rule. A success that is recorded at the same time as a refusal may count in the next run.
+//! Here a single bit, in the word for moves up, guards moves in both directions. Outcomes during a move are ignored, as
+//! in the schedule's rule. A success recorded at the same time as a refusal may count in the next run.
 
 use reattempt_core::Random;
 
@@ -27,30 +27,30 @@ use super::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, replace};
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The lateness, in nanoseconds, up to which a turn does not delay the next one. Timers have a resolution of
-/// milliseconds, and intervals may be shorter.
+/// How late a turn may be, in nanoseconds, without delaying the next one. Timers have a resolution of milliseconds, and
+/// intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
-/// A reserved turn. The default is the turn of a call that was sent while the interval was 0.
+/// A reserved turn. The default value is the turn of a call sent while the interval was 0.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct ReservedTurn {
-    /// The time of the previous turn; 0 if there was none.
+    /// The time of the previous turn, or 0 if there was none.
     before: u64,
     /// The time between the two previous turns.
     gap_before: u64,
-    /// The time of the turn; 0 if none was taken.
+    /// The time of the turn, or 0 if none was taken.
     at: u64,
 }
 
 /// The state of the rule for turns. `before` and `start` are written only under the claim.
 pub(crate) struct Turns {
-    /// The interval before the last move, if that was a step down; else 0.
+    /// The interval before the last move if that was a step down, or else 0.
     before: AtomicU64,
     /// The interval at which the last run of refusals began.
     start: AtomicU64,
     /// 1 while no call has succeeded since the last refusal.
     refused: AtomicU64,
-    /// The time of the last turn, in nanoseconds; 0 before the first.
+    /// The time of the last turn in nanoseconds, or 0 before the first.
     last: AtomicU64,
     /// The time between the last two turns.
     gap: AtomicU64,
@@ -69,7 +69,7 @@ impl Turns {
 }
 
 impl Pace {
-    /// Returns the time of the turn behind `ahead` other callers; `now` if the interval is 0.
+    /// Returns the time of the turn behind `ahead` other callers, or `now` if the interval is 0.
     pub(crate) fn turn_due(&self, now: u64, ahead: u64) -> u64 {
         match (self.interval(), self.turns.last.load(Ordering::Acquire)) {
             (0, _) => now,
@@ -78,8 +78,8 @@ impl Pace {
         }
     }
 
-    /// Takes that turn, or returns the time at which it is due. The first turn after an interval of 0 waits for one
-    /// interval.
+    /// Takes that turn, or returns the time at which it is due. After an interval of 0, the first turn is one interval
+    /// away.
     pub(crate) fn reserve_turn(&self, now: u64, ahead: u64) -> Result<ReservedTurn, u64> {
         loop {
             let interval = self.interval();
@@ -103,12 +103,12 @@ impl Pace {
         }
     }
 
-    /// Returns a turn, unless another was taken after it. The result is `true` if the next turn is now due earlier.
+    /// Returns a turn, unless another was taken after it. Returns `true` if the next turn is now due earlier.
     pub(crate) fn give_back(&self, turn: ReservedTurn) -> bool {
         let ReservedTurn { before, gap_before, at } = turn;
         let given = at != 0 && replace(&self.turns.last, at, before);
         if given {
-            // A turn that was taken meanwhile has set its own gap.
+            // A turn taken in the meantime has set its own gap.
             replace(&self.turns.gap, at - before, gap_before);
         }
         given
@@ -120,7 +120,7 @@ impl Pace {
         if up & MOVING != 0 || (up >> UPS) & NOTED != note >> 32 {
             return;
         }
-        // Drawn before the claim: the generator is the caller's, and a panic in it must leave no claim.
+        // Drawn before the claim, because the caller's generator may panic, which must not leave a claim behind.
         let drawn = if self.interval() == 0 { 0 } else { drawn(rule, random) };
         if !replace(&self.up, up, up | MOVING) {
             return;
@@ -176,7 +176,7 @@ impl Pace {
             if !replace(&self.up, up, up | MOVING) {
                 return;
             }
-            // Successes that other threads have counted meanwhile belong to the run that ends here.
+            // Successes counted by other threads in the meantime belong to the run that ends here.
             if (self.down.load(Ordering::Acquire) ^ down) >> DOWNS == 0 {
                 let (before, next) = match recovering {
                     true => (0, (interval / 2).max(recovered)),
