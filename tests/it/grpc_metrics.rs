@@ -9,8 +9,9 @@ use futures_util::{StreamExt, TryStreamExt};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use reattempt::grpc::Grpc;
-use reattempt::grpc::metrics::{GrpcMetrics, Measured, RetryMetric};
+use reattempt::grpc::metrics::{GrpcMetrics, RetryMetric};
 use reattempt::schedule::Constant;
+use reattempt::telemetry::Measured;
 use reattempt::{Retry, RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -69,10 +70,10 @@ impl Echo for Echoing {
     }
 }
 
-type Retried = Retry<Measured<Channel>, RetryPolicy<Grpc, Constant>>;
+type Retried = Retry<Measured<Channel, GrpcMetrics>, RetryPolicy<Grpc, Constant>>;
 
 struct Running {
-    client: EchoClient<Measured<Retried>>,
+    client: EchoClient<Measured<Retried, GrpcMetrics>>,
     provider: SdkMeterProvider,
     exporter: InMemoryMetricExporter,
     task: JoinHandle<()>,
