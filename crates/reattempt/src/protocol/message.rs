@@ -119,6 +119,7 @@ impl Added<'_> {
         saved_head
     }
 
+    #[inline]
     fn deadline_to(self, extensions: &mut Extensions) {
         if let Some(deadline) = self.deadline
             && !(self.implied && extensions.is_empty())
