@@ -227,7 +227,8 @@ impl RequestProtocol for Http {
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
         let idempotent = request.has_method(Method::is_idempotent);
         let keyed = !idempotent && self.trust_keys && request.is_repeatable();
-        let may_retry = request.has_method(|method| *method != Method::CONNECT) && !request.contains(&UPGRADE);
+        let may_retry =
+            (idempotent || request.has_method(|method| *method != Method::CONNECT)) && !request.contains(&UPGRADE);
         RetrySafety { may_retry, repeatable: idempotent || keyed, keyed }
     }
 
