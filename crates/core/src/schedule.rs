@@ -49,6 +49,7 @@ pub struct SentAt(pub u64);
 /// A source of delays, shared by all calls of a client.
 ///
 /// The state of one call is its [`Delays`], created when the call first fails. The [crate] has an example.
+#[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait Schedule: Send + Sync + 'static {
     /// The state of one call.
     type Delays: Delays;
@@ -64,15 +65,11 @@ pub trait Schedule: Send + Sync + 'static {
 
     /// Records the success of a call, retried or not.
     #[inline]
-    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
-        let _ = (sent_at, random);
-    }
+    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {}
 
     /// Records a retryable failure, whether or not a retry follows. Called before [`Delays::next_delay`].
     #[inline]
-    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
-        let _ = (sent_at, failure, random);
-    }
+    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {}
 
     /// Returns `true` if [`on_send`](Self::on_send), [`on_success`](Self::on_success) and
     /// [`on_failure`](Self::on_failure) do nothing. Callers may then skip them. Default: `false`, which is always safe.
@@ -83,7 +80,6 @@ pub trait Schedule: Send + Sync + 'static {
 
     /// Returns a warning for each setting outside its recommended range, given these limits. Default: none.
     fn validate(&self, limits: &Limits) -> Vec<Warning> {
-        let _ = limits;
         Vec::new()
     }
 }

@@ -16,6 +16,7 @@ use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations
 use crate::keyed::{Found, Hold, Keyed, PastBound};
 
 /// A destination's state, which decides whether to admit its calls.
+#[expect(unused_variables, reason = "a default ignores its arguments")]
 pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     type Settings: Clone + Send + Sync + 'static;
 
@@ -72,31 +73,26 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     const TIMES_SUCCESS: Option<bool> = Some(false);
 
     fn times_success(&self, note: &Self::Note) -> bool {
-        let _ = note;
         true
     }
 
     /// Returns `true` if the call is a probe, sent only to find out if the server has recovered.
     fn is_probe(note: &Self::Note) -> bool {
-        let _ = note;
         false
     }
 
     /// Decides whether a waiting call may proceed.
     fn resume(&self, note: &mut Self::Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let _ = (note, arrival, waker);
         Resume::Admitted
     }
 
     /// Returns the decision that `admit` would make, without reserving anything.
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        let _ = arrival;
         Ok(())
     }
 
     /// Returns the settings of a guard that adopts another guard's.
     fn merged(own: &Self::Settings, other: &Self::Settings) -> Self::Settings {
-        let _ = own;
         other.clone()
     }
 
@@ -107,7 +103,6 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     fn wake_waiting(&self) {}
 
     fn validate(settings: &Self::Settings) -> Vec<Warning> {
-        let _ = settings;
         Vec::new()
     }
 

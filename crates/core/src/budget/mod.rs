@@ -34,6 +34,7 @@ pub use spend_only::SpendOnly;
 ///
 /// Each failed attempt is reported once. A call that ends with an error is not reported, because only responses earn
 /// tokens.
+#[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait Budget: Send + Sync + 'static {
     /// Withdraws the cost of another attempt after `failure`. Returns `None` if the budget has too few tokens.
     ///
@@ -53,21 +54,16 @@ pub trait Budget: Send + Sync + 'static {
     /// Records a failed attempt that another rule prevents from being retried.
     ///
     /// Not called for calls that must never be retried.
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        let _ = (destination, failure, now);
-    }
+    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {}
 
     /// Records a successful call. `retries` is the number of its paid retries and hedges.
-    fn on_success(&self, destination: &str, retries: u32) {
-        let _ = (destination, retries);
-    }
+    fn on_success(&self, destination: &str, retries: u32) {}
 
     /// Records a call whose response was a permanent failure.
     ///
     /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. The default implementation
     /// records a success, because a server that responds is working.
     fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
-        let _ = hint;
         self.on_success(destination, retries);
     }
 
@@ -75,7 +71,6 @@ pub trait Budget: Send + Sync + 'static {
     ///
     /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
     fn on_start(&self, destination: &str) -> Permit {
-        let _ = destination;
         Permit::free()
     }
 

@@ -99,6 +99,7 @@ use crate::Warning;
 ///
 /// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>`
 /// are guards too; `None` admits everything. [`erase`] gives all guards the same type.
+#[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait Guard: Send + Sync + 'static {
     /// The ticket that an admitted or queued attempt holds.
     type Ticket: Send + Sync + 'static;
@@ -118,20 +119,17 @@ pub trait Guard: Send + Sync + 'static {
     /// states no quota. The caller may then pass the time at which the attempt was sent, instead of reading the clock
     /// again. Default: `true`.
     fn times_success(&self, ticket: &Self::Ticket) -> bool {
-        let _ = ticket;
         true
     }
 
     /// Returns `true` if the attempt is a probe, sent only to find out if the server has recovered. If the response is
     /// a stream, a probe is judged at its first message, because its end may be hours away. Default: `false`.
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
-        let _ = ticket;
         false
     }
 
     /// Returns the name of the server that the guard chose for the attempt, for use in errors. Default: `None`.
     fn server(&self, ticket: &Self::Ticket) -> Option<Arc<str>> {
-        let _ = ticket;
         None
     }
 
@@ -140,7 +138,6 @@ pub trait Guard: Send + Sync + 'static {
     /// After [`Resume::Refused`] the ticket is no longer valid: it is not passed to [`end_ticket`](Guard::end_ticket).
     /// Default: admits the attempt.
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let _ = (ticket, arrival, waker);
         Resume::Admitted
     }
 
@@ -171,7 +168,6 @@ pub trait Guard: Send + Sync + 'static {
     ///
     /// Returns the refusal that an attempt would receive at this time.
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        let _ = arrival;
         Ok(())
     }
 

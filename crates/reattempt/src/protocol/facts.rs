@@ -19,6 +19,7 @@ const MOST_HEADERS: usize = 24_576;
 /// A protocol for requests, which reads all facts from a view of the request's head. Sealed.
 ///
 /// The default methods are for request types about which nothing is known.
+#[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait RequestProtocol: Protocol {
     /// The [error mode](crate::error::ErrorMode) of a guarded client, which can express a refusal.
     type Errors;
@@ -27,14 +28,12 @@ pub trait RequestProtocol: Protocol {
     #[doc(hidden)]
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
-        let _ = request;
         true
     }
 
     /// Returns `true` if the options of a new request only forbid retries.
     #[doc(hidden)]
     fn only_forbids(&self, options: &CallOptions) -> bool {
-        let _ = options;
         false
     }
 
@@ -42,7 +41,6 @@ pub trait RequestProtocol: Protocol {
     #[doc(hidden)]
     #[inline]
     fn options_by_rule(&self, request: RequestView<'_>) -> Option<CallOptions> {
-        let _ = request;
         None
     }
 
@@ -51,7 +49,6 @@ pub trait RequestProtocol: Protocol {
     #[doc(hidden)]
     #[inline]
     fn existing_deadline(&self, request: RequestView<'_>, carried: Option<Deadline>) -> Option<Deadline> {
-        let _ = request;
         carried
     }
 
@@ -64,7 +61,6 @@ pub trait RequestProtocol: Protocol {
     /// Returns `true` if a new request needs an idempotency key before it is saved.
     #[doc(hidden)]
     fn needs_key(&self, request: RequestView<'_>) -> bool {
-        let _ = request;
         false
     }
 
@@ -75,7 +71,6 @@ pub trait RequestProtocol: Protocol {
     /// Returns `true` if a request may be hedged. With `idempotent`, an idempotent method suffices.
     #[doc(hidden)]
     fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
-        let _ = (request, idempotent);
         false
     }
 
@@ -88,14 +83,12 @@ pub trait RequestProtocol: Protocol {
     /// Returns `true` if the settings state that no service below sends a request twice.
     #[doc(hidden)]
     fn sends_once(&self, request: RequestView<'_>) -> bool {
-        let _ = request;
         false
     }
 
     /// Returns the destination of a request, which is its key in budgets and guards.
     #[doc(hidden)]
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
-        let _ = request;
         "".into()
     }
 }

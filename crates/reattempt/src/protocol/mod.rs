@@ -172,6 +172,7 @@ pub(crate) fn known(saved: Option<&impl Saved>) -> Option<RequestView<'_>> {
     message = "this retry policy cannot judge a response of type `{Response}`",
     note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`, and `reqwest::Response` of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
+#[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait ClassifyOutcome<Response>: Protocol {
     /// The future that reads a refused response to its end, so that its connection can be reused.
     type Drain: Future<Output = ()>;
@@ -199,7 +200,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// Returns the code in the response head, if any. For HTTP, it is the status.
     #[doc(hidden)]
     fn code(response: &Response) -> Option<u16> {
-        let _ = response;
         None
     }
 
@@ -216,7 +216,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
-        let _ = (response, succeeded);
         false
     }
 
@@ -224,7 +223,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     #[inline]
     fn may_stall(&self, response: &Response) -> bool {
-        let _ = response;
         false
     }
 
@@ -242,7 +240,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// Creates the caller's response from the head of a dropped response, if the protocol needs only the head.
     #[doc(hidden)]
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
-        let _ = head;
         None
     }
 
@@ -250,21 +247,18 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// server.
     #[doc(hidden)]
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
-        let _ = outcome;
         false
     }
 
     /// Creates a response for an error, if the protocol can represent it as one.
     #[doc(hidden)]
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
-        let _ = (error, report);
         None
     }
 
     /// Creates a response for a passed deadline, if the protocol has one. Otherwise, the report is not created.
     #[doc(hidden)]
     fn too_late(&self, text: &str, report: impl FnOnce() -> Option<Report>) -> Option<Self::Answer> {
-        let _ = (text, report);
         None
     }
 }
