@@ -2,8 +2,8 @@
 //!
 //! Applications import these types from `reattempt`: [`RetryBudget`] from its root, the guards from `reattempt::guard`.
 //!
-//! From the outcomes of calls, their destinations and the time, these types decide about retries and attempts. They use
-//! no clock, task, timer or runtime.
+//! From the outcomes of calls, their destinations and the time, these types decide whether a retry or an attempt may be
+//! sent. They use no clock, task, timer or runtime.
 //!
 //! | type | state |
 //! |---|---|

@@ -4,7 +4,7 @@ pub(crate) const MILLION: u64 = 1_000_000;
 
 /// Converts a number to millionths, clamped to the range. NaN is treated as `least`.
 ///
-/// The range lies within 0 and ten million.
+/// The range must lie between 0 and ten million.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

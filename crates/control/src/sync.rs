@@ -13,7 +13,7 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::OnceLock;
 
-/// A cell that is set once, for models. The checker sees its flag, so a reader may find it not set yet.
+/// A cell that is set once, for models. The checker sees its flag, so a reader may find it unset.
 #[cfg(loom)]
 pub(crate) struct OnceLock<T> {
     is_set: AtomicBool,

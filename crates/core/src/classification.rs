@@ -77,7 +77,7 @@ impl Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ServerHint {
-    /// The server made no request.
+    /// The server gave no hint.
     #[default]
     None,
     /// The shortest delay before the next attempt (`Retry-After`). It replaces the schedule's delay, and is randomly

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// Durations below this many seconds, 544 years, have fewer than 2⁶⁴ nanoseconds.
+/// Durations below this many seconds (544 years) have fewer than 2⁶⁴ nanoseconds.
 const NARROW_SECONDS: u64 = 1 << 34;
 
 /// A source of random numbers.

@@ -78,7 +78,7 @@ pub trait Schedule: Send + Sync + 'static {
         false
     }
 
-    /// Returns a warning for each setting outside its recommended range, given these limits. Default: none.
+    /// Returns a warning for each setting outside its recommended range, given these limits. Default: no warnings.
     fn validate(&self, limits: &Limits) -> Vec<Warning> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! The rule that decides from the method and the headers if a request is repeatable.
+//! The rule that determines, from its method and headers, whether a request is repeatable.
 
 use http::{HeaderMap, Method};
 use reattempt_replay::SavedHead;

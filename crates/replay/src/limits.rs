@@ -70,8 +70,8 @@ impl ReplayLimits {
     /// Limits the bytes held for each destination to the amount of [memory](Self::memory) still free. This affects all
     /// limits that use the same memory. See [`ReplayMemory`] for the resulting shares.
     ///
-    /// Afterwards, get the limits of each call from [`for_call`](Self::for_call). Bodies with other limits can use only
-    /// a quarter of the memory.
+    /// Afterwards, get the limits for each call from [`for_call`](Self::for_call). Bodies with other limits can use
+    /// only a quarter of the memory.
     #[must_use = "the limits are the same, and their memory is counted by destination from now on"]
     pub fn by_destination(self) -> Self {
         self.memory.count_destinations();
@@ -118,7 +118,7 @@ impl ReplayLimits {
     /// `B` must meet two requirements:
     ///
     /// - Polling it never waits, has no side effect, and needs no runtime.
-    /// - Its frames keep no buffer alive that is much larger than the body.
+    /// - Its frames do not keep a buffer alive that is much larger than the body.
     ///
     /// ```
     /// # use std::{convert::Infallible, pin::Pin, task::{Context, Poll}};

@@ -1,8 +1,8 @@
 //! The wakers of readers that are waiting for the caller's body at the same time.
 //!
 //! The body is polled with one waker that wakes all readers, because a single woken reader may never poll again. The
-//! list has its own lock, which is released before a waker is called or dropped. This is because a body may wake itself
-//! while it is polled. Dropping a task's last waker may also drop the task, and with it another reader.
+//! list has its own lock, which is released before a waker is called or dropped: a body may wake itself while it is
+//! polled. Dropping a task's last waker may also drop the task, and with it another reader.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -53,7 +53,7 @@ impl Chores {
     }
 }
 
-/// Wakes the wakers. No lock may be held.
+/// Wakes these readers. No lock may be held.
 pub(super) fn wake_all(waiting: impl IntoIterator<Item = Waiting>) {
     for (_, waker) in waiting {
         waker.wake();

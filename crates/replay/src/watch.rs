@@ -111,7 +111,7 @@ impl Contents {
 }
 
 impl Watched {
-    /// Cuts off all readers with an id below `below`, except the survivor. Returns the wakers to call.
+    /// Cuts off all readers with an id below `below`, except the survivor. Returns the readers to wake.
     pub(super) fn cut_off(&self, below: ReaderId, survivor: ReaderId) -> Vec<Waiting> {
         let mut contents = self.0.lock();
         contents.cut_below = below;

@@ -27,7 +27,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Creates a growth that starts at `base`. `factor` must be finite and above 0.
+    /// Creates the growth of an interval that starts at `base`. `factor` must be finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
         // Exact below 104 days, and without 128-bit arithmetic.

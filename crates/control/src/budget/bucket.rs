@@ -83,7 +83,7 @@ pub(crate) struct Bucket {
     credit: u64,
     refill: u64,
     refunds: bool,
-    /// Where the bucket is counted while it is not full.
+    /// The counter and the slot that count the bucket while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 

@@ -88,7 +88,7 @@ pub(crate) struct CautiousBucket {
     full: u64,
     /// The amount that one success adds, at the position of the tokens in the state.
     credit: u64,
-    /// Where the bucket is counted while it is not full.
+    /// The counter and the slot that count the bucket while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 
@@ -231,7 +231,7 @@ impl CautiousBucket {
     /// Removes doubt from a non-full bucket and adds tokens, within their bounds. Both arguments are shifted to their
     /// positions in the state. Returns `false` if the bucket was removed from the table.
     ///
-    /// Not inlined, so that a success on a full bucket saves no registers.
+    /// Not inlined, so that a success on a full bucket need not save registers.
     #[inline(never)]
     fn add(&self, removed: u64, tokens: u64) -> bool {
         let mut state = self.state.load(Ordering::Acquire);

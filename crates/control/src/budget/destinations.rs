@@ -123,7 +123,8 @@ impl Destinations {
         AnyBucket::new(self.rule, (Arc::clone(&self.not_full), Slot::of(self.buckets.hash(name))))
     }
 
-    /// Credits the bucket of `destination`. Not inlined, so that a success without an effect saves fewer registers.
+    /// Credits the bucket of `destination`. Not inlined, so that a success without an effect need not save as many
+    /// registers.
     #[inline(never)]
     fn credit(&self, hash: u64, destination: &str) {
         let own = self.buckets.find(hash, destination);

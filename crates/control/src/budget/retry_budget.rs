@@ -279,7 +279,7 @@ impl RetryBudget {
     }
 
     /// Uses one bucket per destination, for at most `most` destinations. Returns a new budget with full buckets.
-    /// Default: 1024, which need a few hundred kilobytes. The number is clamped to 1 to 65536.
+    /// Default: 1024, which take a few hundred kilobytes. The number is clamped to 1 to 65536.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn max_destinations(self, most: usize) -> Self {
         Self::build(Settings { max_destinations: Some(clamped_destinations(most)), ..self.state.settings })

@@ -74,7 +74,7 @@ impl<T> Roster<T> {
         picked.filter(|picked| picked.endpoint().failures.is_low(now))
     }
 
-    /// Picks for a call that has tried the whole first tier, which is then no longer than a trail.
+    /// Picks for a call that has tried the whole first tier, which therefore fits in a trail.
     #[cold]
     fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let (first, later) = self.tiers.split_first()?;

@@ -19,7 +19,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// No call waits.
+    /// No calls may wait.
     pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
 }
 
@@ -54,7 +54,7 @@ pub struct Line {
     entries: Vec<Entry>,
     /// The waiting calls, as a Fenwick tree over the entries.
     counts: Vec<usize>,
-    /// No call waits in front of this entry.
+    /// No call before this entry is waiting.
     head: usize,
     len: usize,
 }
@@ -74,7 +74,7 @@ struct Waiter {
 }
 
 impl Line {
-    /// Creates a line in which no call waits.
+    /// Creates an empty line.
     pub const fn new(patience: Patience) -> Self {
         let next = WaiterId(NonZeroU64::MIN);
         Self { patience, next, entries: Vec::new(), counts: Vec::new(), head: 0, len: 0 }
@@ -85,7 +85,7 @@ impl Line {
         self.patience
     }
 
-    /// Changes the bounds. They do not apply to calls that already wait.
+    /// Changes the bounds. Calls that are already waiting are not affected.
     pub(crate) const fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
@@ -100,7 +100,7 @@ impl Line {
         self.len
     }
 
-    /// Returns `true` if no call waits.
+    /// Returns `true` if no call is waiting.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -119,7 +119,7 @@ pub(crate) struct PerDestination<S: State>(Arc<Shared<S>>);
 struct Shared<S: State> {
     settings: ArcSwap<S::Settings>,
     states: Keyed<S>,
-    /// `None`: one state for all destinations.
+    /// `None` if all destinations share one state.
     max_destinations: Option<usize>,
 }
 

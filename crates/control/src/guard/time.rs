@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Times below this many seconds, 544 years, have fewer than 2⁶⁴ nanoseconds.
+/// Times below this many seconds (544 years) have fewer than 2⁶⁴ nanoseconds.
 const NARROW_SECONDS: u64 = 1 << 34;
 
 /// Converts a time to nanoseconds, saturating at 544 years.

@@ -108,7 +108,7 @@ pub trait Budget: Send + Sync + 'static {
         true
     }
 
-    /// Returns a warning for each setting outside its recommended range. Default: none.
+    /// Returns a warning for each setting outside its recommended range. Default: no warnings.
     fn validate(&self) -> Vec<Warning> {
         Vec::new()
     }

@@ -36,7 +36,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Creates the account of a call that paid for `retries` in total, including `last` if it ends the call.
+    /// Creates the account of a call that paid for `retries` retries in total, including `last` if it ends the call.
     pub(crate) fn new(last: PaidRetry, retries: u32) -> Self {
         Self { call: Permit::default(), last, retries }
     }

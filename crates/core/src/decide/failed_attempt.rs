@@ -23,7 +23,7 @@ pub enum Undone {
 pub struct Resent([bool; 3]);
 
 impl Resent {
-    /// Records that an attempt of this kind is resent. Returns `false` if one was already resent.
+    /// Marks this kind as resent. Returns `false` if it already was.
     pub fn insert(&mut self, kind: Undone) -> bool {
         let [no_connection, not_dispatched, refused] = &mut self.0;
         let resent = match kind {

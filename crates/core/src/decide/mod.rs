@@ -76,7 +76,7 @@ pub enum StopReason {
     IntervalTooLong,
     /// The call's deadline has passed, or the next delay would pass it.
     DeadlineExceeded,
-    /// The retry budget has no token left.
+    /// The retry budget has no tokens left.
     BudgetExhausted,
     /// The inner service was not ready for another attempt.
     NotReady,

@@ -1,4 +1,4 @@
-//! An attempt's arrival at a guard, and the guard's answers.
+//! The arrival of an attempt at a guard, and the guard's decisions.
 
 use core::time::Duration;
 
@@ -40,7 +40,7 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// A guard's answer to an arriving attempt.
+/// A guard's decision about an arriving attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admit<T> {
     /// The attempt may be sent.
@@ -62,7 +62,7 @@ impl<T> Admit<T> {
     }
 }
 
-/// A guard's answer to a waiting attempt.
+/// A guard's decision about a waiting attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// The attempt may be sent.

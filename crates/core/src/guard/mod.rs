@@ -171,7 +171,7 @@ pub trait Guard: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns a warning for each setting outside its recommended range. Default: none.
+    /// Returns a warning for each setting outside its recommended range. Default: no warnings.
     fn validate(&self) -> Vec<Warning> {
         Vec::new()
     }

@@ -49,7 +49,7 @@ pub enum HedgeEvent {
     Failed(ServerHint),
     /// An attempt ended with an error that is not known to be retryable.
     Errored,
-    /// A layer below refused an attempt, so it was not sent.
+    /// An inner layer refused an attempt, so it was not sent.
     Refused,
     /// An attempt ended because it could not read the rest of the request body.
     BodyLost,

@@ -114,8 +114,8 @@ impl Hints {
     /// | header | value |
     /// |---|---|
     /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | the seconds `t` of a limit whose remaining quota `r` is 0; the longest if there are several |
-    /// | `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
-    /// | `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
+    /// | `RateLimit-Reset` with `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
+    /// | `X-RateLimit-Reset` with `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
     ///
     /// If several of these headers are present, the first one in the table is used. A malformed `RateLimit` is ignored
     /// as a whole. None of them is read if `Age` is above 0, because the response then comes from a cache.

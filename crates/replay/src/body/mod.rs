@@ -59,8 +59,8 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// Dropping a reader, or the future that polls it, loses no frame for the other readers. If the dropped reader was
-    /// waiting for the caller's body, the others are woken.
+    /// Dropping a reader, or the future that polls it, does not lose frames for the other readers. If the dropped
+    /// reader was waiting for the caller's body, the others are woken.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};

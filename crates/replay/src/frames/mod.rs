@@ -46,7 +46,7 @@ impl Remaining {
         })
     }
 
-    /// Returns `true` if the frame returned last was the last one.
+    /// Returns `true` if no frames remain.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.as_slice().is_empty()

@@ -14,9 +14,9 @@
 //! | validator | one strong `ETag`; without an `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |
 //!
 //! The next request contains `Range: bytes=k-` for the first missing byte *k*, the validator in `If-Range`, and
-//! `Accept-Encoding: identity`. [`check`](ResumePoint::check) accepts its response only if it is a 206 with the same
-//! validator and no coding except `chunked`, whose `Content-Range` is exactly the missing part of the same total.
-//! Anything else is a [`Mismatch`].
+//! `Accept-Encoding: identity`. [`check`](ResumePoint::check) accepts only a 206 response with the same validator and
+//! no coding except `chunked`. Its `Content-Range` must be exactly the missing part of the same total. Anything else is
+//! a [`Mismatch`].
 //!
 //! A validator identifies a version of one resource. The caller must therefore send the next request to the same
 //! resource, or to a replica of it.

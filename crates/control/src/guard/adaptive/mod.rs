@@ -47,7 +47,7 @@ pub use window::LimitWindow;
 /// | rule | reacts to | suits |
 /// |---|---|---|
 /// | [`Aimd`] | dropped calls | servers that refuse early |
-/// | [`Vegas`] | latency above a baseline, which is renewed | steady latencies |
+/// | [`Vegas`] | latency above a baseline that is regularly measured again | steady latencies |
 /// | [`Gradient2`] | the trend of latencies | latencies that drift |
 ///
 /// - A sample is a served call with the latency of its outcome, or a *dropped* call: [`Overloaded`](Health::Overloaded)

@@ -56,7 +56,7 @@ impl Counts {
         self.total_successes = self.total_successes.saturating_sub(gone.total_successes);
         self.total_failures = self.total_failures.saturating_sub(gone.total_failures);
         self.total_exclusions = self.total_exclusions.saturating_sub(gone.total_exclusions);
-        // A run that began in a dropped bucket is no longer than the rest of the window.
+        // A run that began in a dropped bucket cannot be longer than the rest of the window.
         self.consecutive_successes = self.consecutive_successes.min(self.total_successes);
         self.consecutive_failures = self.consecutive_failures.min(self.total_failures);
     }

@@ -25,17 +25,17 @@ type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
 pub(crate) struct Rules {
     pub(crate) name: Arc<str>,
     pub(crate) probes: u32,
-    /// The share of failed probes that reopens the breaker, in millionths. Zero: the first failed probe does.
+    /// The share of failed probes that reopens the breaker, in millionths. If zero, the first failed probe does.
     pub(crate) probe_ratio: u64,
     /// The time for which a probe holds its place, unless the attempt timeout is longer.
     pub(crate) lease: Duration,
-    /// Zero: the counts of the closed state are never cleared.
+    /// If zero, the counts of the closed state are never cleared.
     pub(crate) interval: Duration,
-    /// Zero: one fixed window.
+    /// If zero, there is one fixed window.
     pub(crate) bucket_period: Duration,
-    /// The number of calls in a call-based window, whose interval is zero. Zero: a time-based window.
+    /// The number of calls in a call-based window, whose interval is zero. If zero, the window is time-based.
     pub(crate) last_calls: u32,
-    /// Zero: 60 s, as in gobreaker.
+    /// If zero, the open time is 60 s, as in gobreaker.
     pub(crate) open_time: Duration,
     pub(crate) max_open_time: Duration,
     /// The open time varies by this percentage in either direction.
@@ -64,7 +64,7 @@ pub(crate) struct Rate {
     /// In millionths.
     pub(crate) ratio: u64,
     pub(crate) calls: u32,
-    /// Zero: off.
+    /// If zero, this condition is off.
     pub(crate) consecutive: u32,
 }
 
