@@ -14,10 +14,11 @@ where
     Backoff: Schedule + Clone,
     B: Clone,
 {
-    /// Sets the maximum number of attempts, including the first; 0 and 1 both mean that nothing is retried. Default: 3.
+    /// Sets the maximum number of attempts, including the first. 0 and 1 turn retries off. Default: 3.
     ///
     /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If
-    /// calls must outlast an outage, set another budget, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
+    /// calls must outlast an outage, set a different budget, such as
+    /// [`RetryBudget::percent`](crate::RetryBudget::percent).
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| {
@@ -26,7 +27,7 @@ where
         })
     }
 
-    /// Turns retries off, for example in a configuration or a test. No other setting or call option turns them on
+    /// Turns retries off, for example in a configuration or a test. No other setting or call option can turn them on
     /// again.
     ///
     /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does this for one call or one handle.
@@ -45,15 +46,15 @@ where
         self.set(|settings| settings.never = true)
     }
 
-    /// Sets the maximum time from the start of a call to the start of its last attempt; `None` for no limit. Default:
-    /// 30 s.
+    /// Sets the maximum time from the start of a call to the start of its last attempt. `None` removes the limit.
+    /// Default: 30 s.
     ///
-    /// A retry is not granted if its delay would end later. The limit does not interrupt attempts. The time is measured
-    /// from the first time the call's future is pending.
+    /// A retry is not granted if its delay would exceed this time. The limit does not interrupt attempts. A call starts
+    /// when its future first returns `Pending`.
     ///
-    /// A granted retry may be sent too late, if the inner service or a hook is not ready in time. The refused response
-    /// has been dropped by then, so only the retry can provide an outcome. Policies with boxed errors instead end such
-    /// a call with a [`TimedOut`](crate::TimedOut).
+    /// If the inner service or a hook is not ready in time, a granted retry may be sent later. By then, the refused
+    /// response has been dropped, so only the retry can provide an outcome. Policies with boxed errors end such a call
+    /// with a [`TimedOut`](crate::TimedOut) instead.
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
@@ -63,8 +64,8 @@ where
         })
     }
 
-    /// Sets the maximum delay that a server may ask for. If the server asks for a longer delay, the call is not
-    /// retried. Default: 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
+    /// Sets the maximum delay that a server may ask for. If it asks for more, the call is not retried. Default: 60 s,
+    /// but the default `max_elapsed` of 30 s is stricter.
     #[doc(alias("retry_after", "max_retry_after"))]
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| {

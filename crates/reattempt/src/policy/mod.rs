@@ -35,21 +35,21 @@ use crate::call::settings::{Settings, no_time_for_attempts};
 /// **No attempt is timed out by default**: if a server hangs, the call hangs. Set
 /// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has its own timeout.
 ///
-/// **Waiting requires a tokio runtime with its time driver** (`enable_time` or `enable_all`). Without the driver, tokio
-/// panics, and this crate cannot detect that beforehand. Without any runtime, calls are sent, but not retried after a
-/// delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
+/// **Delays require a tokio runtime with its time driver** (`enable_time` or `enable_all`). Without the driver, tokio
+/// panics, which this crate cannot prevent. Without any runtime, calls are sent, but not retried after a delay
+/// ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
 ///
-/// Clones share the budget and the memory limit for saved bodies. Policies that are built separately share nothing.
+/// Clones share the budget and the memory limit for saved bodies. Policies that are created separately share nothing.
 ///
-/// The protocol decides what is retried: see [`Http`], and [`protocol`](Self::protocol) to change it.
+/// The protocol decides what is retried, as documented at [`Http`]. Use [`protocol`](Self::protocol) to change it.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
 /// | schedule | full jitter from 100 ms, doubling up to 5 s | spreads clients over the whole interval |
-/// | `max_attempts` | 3 | a fourth attempt rarely succeeds where three failed, and costs the server as much |
+/// | `max_attempts` | 3 | a fourth attempt rarely succeeds after three failures, but costs the server as much |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
-/// | `max_server_delay` | 60 s | a server that asks for a longer delay should get no retry |
-/// | budget | [`RetryBudget::cautious`] for each destination | successful retries are free, and in an outage at most three are sent (ten after lost connections) |
+/// | `max_server_delay` | 60 s | a server that asks for a longer delay should not get a retry |
+/// | budget | [`RetryBudget::cautious`] for each destination | successful retries are free, and in an outage at most three are sent (or ten after lost connections) |
 /// | attempt timeout | none | it changes the call's error type |
 /// | `drain_time` | 50 ms | reading a short refused response to its end costs less than a new connection |
 ///
@@ -73,7 +73,7 @@ where
 }
 
 impl<P: Protocol> RetryPolicy<P> {
-    /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
+    /// Creates a policy with a custom protocol value, which several policies and layers may share.
     ///
     /// ```
     /// use http::StatusCode;
@@ -106,7 +106,7 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
             && !settings.clone_per_call
             && !settings.counts_calls
             && settings.protocol.is_plain()
-            // A protocol that replaces attempts does so even if only one attempt is allowed.
+            // Unprocessed attempts are replaced even if only one attempt is allowed.
             && !(settings.never && settings.protocol.replaces());
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
@@ -123,7 +123,7 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
 
     /// Returns a warning for each limit, delay or budget setting outside its recommended range. Such a setting still
     /// applies. There is also a warning if a later [`profile`](Self::profile) replaced a [`backoff`](Self::backoff), or
-    /// if its classifier has no effect on the protocol.
+    /// if a profile's classifier has no effect on the protocol.
     ///
     /// `lab check` prints the same warnings for a file of policies.
     ///
@@ -154,14 +154,14 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
     }
 }
 
-/// Settings of every protocol.
+/// Settings for every protocol.
 impl<P, Backoff, B, Mode> RetryPolicy<P, Backoff, B, Mode>
 where
     P: Protocol + Clone,
     Backoff: Schedule + Clone,
     B: Clone,
 {
-    /// Changes the protocol's settings: classifiers, replay limits, and all others of [`Http`].
+    /// Changes the protocol's settings, such as classifiers and replay limits. [`Http`] lists all of them.
     ///
     /// ```
     /// use http::StatusCode;
@@ -176,7 +176,7 @@ where
     /// Sets the delays between attempts. Default: full jitter from 100 ms, doubling up to 5 s.
     ///
     /// The [`schedule`](crate::schedule) module lists the schedules. The schedule's type is part of the policy's type.
-    /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
+    /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases that type.
     #[doc(alias("delay", "schedule", "retry_delay"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<P, T, B, Mode> {
         let mut settings = self.into_settings().map(|_, budget| (schedule, budget));
@@ -213,14 +213,14 @@ where
         self.observe_with(observer)
     }
 
-    /// Makes all delays reproducible, for tests and simulations. Each call draws from its own stream of random numbers,
-    /// in the order of the calls. Default: random numbers from the system.
+    /// Makes all delays reproducible, for tests and simulations. Each call gets its own stream of random numbers,
+    /// assigned in call order. Default: a random seed.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// Sets how long a refused response may be drained before its connection is closed. This time is part of the delay.
-    /// Default: 50 ms.
+    /// Sets how long a refused response may be drained before its connection is closed. This time is part of the
+    /// retry's delay. Default: 50 ms.
     pub fn drain_time(self, time: Duration) -> Self {
         self.set(|settings| settings.drain_time = time)
     }
@@ -228,24 +228,24 @@ where
     /// Coordinates nested retry layers, so that attempts do not multiply. Default: `false`.
     ///
     /// An outer layer with this setting adds a marker to each request's extensions. An inner layer with this setting
-    /// then leaves all retries to the outer one. An inner layer without this setting retries. If it gives up, it
-    /// records that in the marker, and the outer layer also stops.
+    /// then leaves all retries to the outer one. An inner layer without it retries. If that layer gives up, it records
+    /// this in the marker, and the outer layer stops too.
     ///
-    /// Only `http::Request`s have such extensions. reqwest's requests get no marker.
+    /// This works only with `http::Request`. Reqwest requests have no public extensions for the marker.
     pub fn nested(self, nested: bool) -> Self {
         self.set(|settings| settings.nested = nested)
     }
 
-    /// Clones the service for each call when its first attempt is sent. Default: `false`.
+    /// Sets whether the service is cloned for each call when the first attempt is sent. Default: `false`.
     ///
-    /// With `false`, a call that succeeds at once clones nothing. The readied service sends the first attempt. A clone
-    /// of a spare instance, which all clones of the client share, sends the first retry. Each later retry is sent by a
-    /// clone of the previous one's instance. A round robin with a counter in each clone then picks endpoints 0, 0 and
-    /// 1.
+    /// With `false`, a call that succeeds on the first attempt clones nothing. The instance that is ready sends the
+    /// first attempt. The first retry uses a clone of a spare instance that all clones of the client share. Each later
+    /// retry uses a clone of the previous retry's instance. A round-robin service with a counter in each clone then
+    /// picks endpoints 0, 0 and 1.
     ///
-    /// With `true`, the retries are sent by a clone of the service that sent the first attempt: the same round robin
-    /// picks 0, 1 and 2. Use it for services whose clones each have their own counter or choice. Services whose clones
-    /// share their state do not need it: tower's `Buffer` around a `Balance`, hyper-util's client, reqwest.
+    /// With `true`, retries use clones of the instance that sent the first attempt, so the same service picks 0, 1 and
+    /// 2. Use `true` for services whose clones have separate state. It is not needed if clones share their state, as
+    /// with tower's `Buffer` around a `Balance`, hyper-util's client or reqwest.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

@@ -1,4 +1,4 @@
-//! A schedule with its limits, budget and classifier, as one value for a policy.
+//! Profiles, which combine a schedule with limits, a budget and a classifier.
 
 use std::time::Duration;
 
@@ -10,10 +10,9 @@ use super::RetryPolicy;
 use crate::call::outcome::ProfileClassifier;
 use crate::call::protocol::Protocol;
 
-/// The retry behaviour of a library or service, as one value: a schedule, limits, and optionally a budget and a
-/// classifier.
+/// A profile of a library's or service's retries: a schedule, limits, and optionally a budget and a classifier.
 ///
-/// The [`profile`](crate::profile) module has the well-known profiles. To write another one, start with
+/// The [`profile`](crate::profile) module contains well-known profiles. To write your own, start with
 /// [`new`](Self::new):
 ///
 /// ```
@@ -36,27 +35,27 @@ use crate::call::protocol::Protocol;
 pub struct Profile<S> {
     /// The delays between attempts.
     pub schedule: S,
-    /// The maximum number of attempts, including the first; `u32::MAX` for no limit.
+    /// The maximum number of attempts, including the first. `u32::MAX` means no limit.
     pub max_attempts: u32,
-    /// The maximum time from the start of a call to the start of its last attempt; `None` for no limit.
+    /// The maximum time from the start of a call to the start of its last attempt. `None` means no limit.
     pub max_elapsed: Option<Duration>,
     /// The maximum delay that a server may ask for.
     pub max_server_delay: Duration,
-    /// The classifier for a service's failures over HTTP, which has precedence over the table of [`Http`](crate::Http).
-    /// With `None`, the table decides.
+    /// The classifier for a service's failures over HTTP, which takes precedence over the default rules of
+    /// [`Http`](crate::Http). With `None`, only the default rules apply.
     ///
-    /// It is called for errors, and for responses that the table classifies as failures. The policy's own classifiers
-    /// and `on_status` verdicts have precedence over it. It has no effect on other protocols.
+    /// It is called for errors, and for responses that the default rules classify as failures. The policy's own
+    /// classifiers and `on_status` verdicts take precedence over it. It has no effect on other protocols.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub classifier: Option<ProfileClassifier>,
-    /// The budget, which a profile's clones share. With `None`, the policy keeps its own.
+    /// The budget, which clones of the profile share. With `None`, the policy keeps its own.
     pub budget: Option<RetryBudget>,
 }
 
 impl<S> Profile<S> {
-    /// Creates a profile with this schedule, the default limits (3 attempts, 30 s, at most 60 s for the server), no
-    /// classifier and no budget.
+    /// Creates a profile with this schedule, without a classifier or budget. The limits are the defaults: 3 attempts,
+    /// 30 s, and a server delay of at most 60 s.
     pub fn new(schedule: S) -> Self {
         let Limits { max_attempts, max_elapsed, max_server_delay, .. } = Limits::default();
         Self {
@@ -79,8 +78,7 @@ impl<S> Profile<S> {
         self.map(SharedSchedule::new)
     }
 
-    /// Returns the profile with another schedule, which `change` derives from the current one, for example with a cap
-    /// or jitter.
+    /// Replaces the schedule with one that `change` derives from it, for example with a cap or jitter.
     pub fn map<T>(self, change: impl FnOnce(S) -> T) -> Profile<T> {
         Profile {
             schedule: change(self.schedule),
@@ -94,7 +92,7 @@ impl<S> Profile<S> {
     }
 }
 
-/// Profiles. They require a policy with a [`RetryBudget`], as every new policy has. Set another kind of budget
+/// Profiles, which require a policy with a [`RetryBudget`], as every new policy has. Set any other kind of budget
 /// afterwards.
 impl<P, Backoff, Mode> RetryPolicy<P, Backoff, RetryBudget, Mode>
 where
@@ -103,9 +101,9 @@ where
 {
     /// Sets a profile's schedule, limits and classifier, and its budget if it has one.
     ///
-    /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
-    /// schedule is always replaced. If the old one was set with [`backoff`](Self::backoff),
-    /// [`validate`](Self::validate) returns a warning.
+    /// Limits and a budget that are set on the policy itself take precedence, regardless of the order. The schedule is
+    /// always replaced. If the old one was set with [`backoff`](Self::backoff), [`validate`](Self::validate) returns a
+    /// warning.
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<P, S, RetryBudget, Mode> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
         settings.chosen.backoff_replaced = settings.chosen.backoff;

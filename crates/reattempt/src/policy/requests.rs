@@ -14,15 +14,15 @@ use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol, protocol_setters};
 
 impl RetryPolicy {
-    /// Creates the policy for HTTP requests, with every default in the table of [`RetryPolicy`]. [`Http`] decides based
-    /// on status, method and server hint.
+    /// Creates a policy for HTTP requests with the defaults listed at [`RetryPolicy`]. [`Http`] describes what is
+    /// retried.
     #[doc(alias("new", "builder"))]
     pub fn http() -> Self {
         Self::with(Http::new())
     }
 }
 
-/// The protocol's settings, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) can change too.
+/// The protocol settings, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) also change.
 ///
 /// ```
 /// use http::StatusCode;
@@ -44,7 +44,7 @@ impl Default for RetryPolicy {
 }
 
 impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
-    /// Creates the policy for any service whose requests are `Clone`. `classify` classifies the outcomes.
+    /// Creates a policy for any service whose requests are `Clone`. `classify` classifies the outcomes.
     ///
     /// Every request is treated as repeatable. If a request must not be repeated, `classify` must not return a
     /// transient verdict for it. `classify` returns a verdict, or a classification with a server hint.
@@ -77,15 +77,14 @@ where
 {
     /// Sets the time limit of each attempt, up to its response head. Default: no limit.
     ///
-    /// An attempt that takes longer is dropped. It is treated as a timeout, and is retried if the request is
-    /// repeatable. The call's error becomes tower's `BoxError`; if the last attempt timed out, the error is a
-    /// [`TimedOut`](crate::TimedOut). A [`Deadline`](crate::Deadline) then interrupts attempts too. It ends the call
-    /// with an error, even if the protocol has a response for that.
+    /// An attempt that takes longer is dropped, and is retried if the request is repeatable. The call's error type
+    /// becomes tower's `BoxError`. If the last attempt timed out, the error is a [`TimedOut`](crate::TimedOut). A
+    /// [`Deadline`](crate::Deadline) then interrupts attempts too. It ends the call with an error, even if the protocol
+    /// has a response for a passed deadline.
     ///
     /// The limit does not apply to a body that stalls after the head. Over HTTP/2, a retry uses the same connection as
-    /// the attempt that timed out, and that connection may have stalled. See [the
-    /// remedies](crate::order#servers-that-stall). With guards, set the [timeout of the guard
-    /// layer](crate::guard::GuardLayer::attempt_timeout) instead.
+    /// the attempt that timed out, which may have stalled ([remedies](crate::order#servers-that-stall)). With guards,
+    /// set the [guard layer's timeout](crate::guard::GuardLayer::attempt_timeout) instead.
     #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<P, Backoff, B, BoxedError> {
         let mut settings = self.into_settings();
@@ -97,20 +96,21 @@ where
     /// them.
     ///
     /// A call whose deadline has already passed is not sent. Inner services with a `BoxError` require this setting,
-    /// because that type does not implement `Error`. Without the setting, a deadline ends a call only if the protocol
-    /// has a response for it.
+    /// because that type does not implement `Error`. Without it, a deadline ends a call only if the protocol has a
+    /// response for that.
     pub fn boxed_errors(self) -> RetryPolicy<P, Backoff, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }
 
-    /// Sets a hook that runs before each attempt, including the first, and may change the request head: fresh tokens,
-    /// signatures, trace headers. Default: none. A second call replaces the hook.
+    /// Sets a hook that runs before each attempt, including the first, and may change the request head, for example to
+    /// add a fresh token, a signature or a trace header. Default: none. A second call replaces the hook.
     ///
     /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and
     /// change the request in the hook.
     ///
-    /// The service is readied after the hook, so the hook may call the same client even if its calls are limited. All
-    /// attempts of a call are sent by clones of the spare instance ([`clone_per_call`](Self::clone_per_call)).
+    /// The service's `poll_ready` is called after the hook, so the hook may call the same client even if its
+    /// concurrency is limited. All attempts of a call use clones of the spare instance
+    /// ([`clone_per_call`](Self::clone_per_call)).
     ///
     /// # Cancel safety
     /// The hook's future is dropped with the call.

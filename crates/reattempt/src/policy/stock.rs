@@ -1,7 +1,7 @@
 //! The retry policy as a `tower::retry::Policy`, for tower's own `tower::retry::RetryLayer`.
 //!
-//! The stock middleware calls `clone_request` on the shared policy, and then clones the policy for the call. So the
-//! state of one call is a field of the policy. The clone copies its context; its progress starts empty.
+//! The stock middleware calls `clone_request` on the shared policy, and then clones the policy for the call. The state
+//! of a call is therefore a field of the policy. A clone copies the context but starts with empty progress.
 
 use std::error::Error;
 use std::fmt;
@@ -34,14 +34,14 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Sav
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, created with [`RetryPolicy::stock`].
 ///
-/// The request bodies must be [`ReplayBody`](crate::ReplayBody)s. [`RetryLayer`](crate::RetryLayer) can do more: the
-/// stock middleware drops refused responses without draining them. No time limit interrupts an attempt, hooks do not
+/// The request bodies must be [`ReplayBody`](crate::ReplayBody)s. [`RetryLayer`](crate::RetryLayer) can do more. The
+/// stock middleware drops refused responses without draining them. Time limits do not interrupt attempts, hooks do not
 /// run, and idempotency keys are not generated. Nested retry layers are not coordinated. A call whose body was not
 /// saved has no report, no events, and no effect on the budget.
 ///
-/// Above a service that follows redirects, create the bodies with [`noting_polls`](crate::ReplayBody::noting_polls) or
-/// set [`redirects_below(true)`](Http::redirects_below). Otherwise, a POST with a body in memory is repeated if a later
-/// hop finds no connection, because that hop cannot be detected.
+/// If the inner service follows redirects, create the bodies with [`noting_polls`](crate::ReplayBody::noting_polls) or
+/// set [`redirects_below(true)`](Http::redirects_below). Otherwise, a POST with an in-memory body is repeated if the
+/// connection for a later hop fails, because that hop cannot be detected.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -104,14 +104,14 @@ where
     }
 }
 
-/// The state of one call, in the policy that the stock middleware cloned for it.
+/// The state of one call, stored in the call's clone of the policy.
 struct StockCall<Backoff> {
     context: Option<CallContext>,
     number: u32,
-    /// Threads share a policy, so it must be `Sync`; a schedule's delays need not be.
+    /// Wrapped because a policy must be `Sync`, whereas a schedule's delays need not be.
     progress: SyncWrapper<Option<Box<Progress<Backoff>>>>,
     sent_at: SentAt,
-    /// The start of the call, for a budget that counts calls. A clone takes it, because the stock middleware clones the
+    /// The call's account with a budget that counts calls. A clone takes it, because the stock middleware clones the
     /// policy for the call that has just started.
     counted: Mutex<Account>,
 }
@@ -204,7 +204,7 @@ where
 }
 
 impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
-    /// Classifies an outcome and decides, with the call's state taken out of the policy.
+    /// Classifies an outcome and decides whether to retry, with the call's state taken out of the policy.
     fn retry_call<ReqBody, Response, E>(
         &self,
         call: &mut StockCall<Backoff::Delays>,
@@ -288,7 +288,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
         let account = call.progress.get_mut().as_mut().map(|progress| progress.account());
         let end = match stop {
             StopReason::Succeeded => CallEnd::Succeeded,
-            // An error earns no credit.
+            // Only a response earns credit.
             StopReason::Permanent if result.is_ok() => {
                 CallEnd::Permanent(context.permanent_hint(&settings.limits, hint))
             }
