@@ -1,4 +1,4 @@
-//! The standard stack over several servers.
+//! The standard stack for several servers.
 
 use reattempt_control::{Bulkhead, CircuitBreaker};
 use tower_layer::Layer;
@@ -8,8 +8,8 @@ use crate::endpoints::{BaseUrl, Directed, Endpoints, EndpointsHandle, EndpointsL
 use crate::guard::{GuardLayer, Guarded};
 use crate::protocol::RequestProtocol;
 
-/// The layers inside the breaker of a standard stack over several servers: the endpoints, and the limit on calls in
-/// flight of each.
+/// The layers inside the breaker of a standard stack with several servers: the endpoints, and each one's limit on calls
+/// in flight.
 #[derive(Debug, Clone)]
 pub struct StandardEndpoints<P: RequestProtocol, Mode> {
     endpoints: EndpointsLayer<P, Mode>,
@@ -25,20 +25,20 @@ impl<S, P: RequestProtocol + Clone, Mode> Layer<S> for StandardEndpoints<P, Mode
 }
 
 impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
-    /// Sends each attempt to one of several base URLs, through one client.
+    /// Sends each attempt to one of several base URLs through one client.
     ///
     /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
     /// and the time limits still cover all endpoints together. The limit on calls in flight applies to each endpoint:
-    /// 64 by default, or that of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to
-    /// another one at once. The limit's key is the destination of the rewritten request, so a custom
+    /// 64 by default, or the one from [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to
+    /// another one immediately. The limit's key is the destination of the rewritten request, so a custom
     /// [`destination`](crate::Http::destination) function must return a different value for each endpoint.
     ///
-    /// The default breaker then ignores consecutive failures. Otherwise it would refuse all calls if the connection to
-    /// one endpoint broke with 20 of them in flight. It opens if half of the attempts across all endpoints fail. On a
+    /// The default breaker then ignores consecutive failures. Otherwise, it would refuse all calls if the connection to
+    /// one endpoint broke with 20 calls in flight. It opens if half of the attempts across all endpoints fail. On a
     /// custom breaker, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
     ///
     /// The endpoints classify outcomes with the policy's protocol. Call this after [`retry`](StandardLayer::retry),
-    /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). The requests' base URL is the first of the list,
+    /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). Requests contain the first base URL in the list,
     /// unless [`base`](Endpoints::base) sets another one.
     ///
     /// ```
@@ -82,7 +82,7 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
         times.endpoint = endpoints.settings.attempt_timeout;
         let (mut breaker, bulkhead) = guards.guard().clone();
         if times.breaker_is_default {
-            // If one endpoint fails, all its calls in flight may fail in a row, although the service works.
+            // If one endpoint fails, all its calls in flight may fail consecutively, although the service works.
             breaker = breaker.consecutive_failures(0);
         }
         let warnings = bulkhead.validate();

@@ -1,4 +1,4 @@
-//! The standard stack's layer, its settings, and the checks between them.
+//! The standard stack's layer, its settings, and the check that they do not contradict each other.
 
 use std::time::Duration;
 
@@ -24,21 +24,22 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | part, from the outside in | default | set by |
 /// |---|---|---|
 /// | fallback | none | [`fallback`](Self::fallback) |
-/// | throttle of calls | none | [`throttle`](Self::throttle) |
+/// | call throttle | none | [`throttle`](Self::throttle) |
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
-/// | retries, or hedges in their place | retries, with the defaults of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
+/// | retries or hedges | retries, with the defaults of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | several servers | none | [`endpoints`](StandardLayer::endpoints) |
 /// | calls in flight per destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards, which count it as a server failure. If tower's `Timeout` were outside the
-/// guards, it would look to them like a caller that hangs up, and would not open the breaker.
+/// The attempt timeout is inside the guards, which count it as a server failure. Outside the guards, tower's `Timeout`
+/// would look like a caller that cancels, and would never open the breaker.
 ///
-/// End the chain of setters with [`checked`](Self::checked): it returns an error if two settings contradict each other.
+/// End the chain of setters with [`checked`](Self::checked), which returns an error if two settings contradict each
+/// other.
 ///
-/// While the breaker is open, calls fail at once, except in the last second before a probe (see
-/// [refusals](crate::guard#refusals)). An example of compatible settings:
+/// While the breaker is open, calls fail immediately, except in the last second before a probe (see
+/// [refusals](crate::guard#refusals)). These settings are compatible:
 ///
 /// ```
 /// use std::time::Duration;
@@ -90,13 +91,13 @@ pub struct StandardLayer<
 pub(super) struct Times {
     total: Duration,
     attempt: Duration,
-    /// `true` if the user has not set the attempt timeout, so that it depends on the total time.
+    /// `true` if the user has not set the attempt timeout, which is then derived from the total time.
     attempt_is_derived: bool,
-    /// The breaker's window; zero if it has none.
+    /// The breaker's window, or zero if it has none.
     window: Duration,
     /// `true` if the user has not set the breaker.
     pub(super) breaker_is_default: bool,
-    /// The attempt timeout of the endpoints, if they have one of their own.
+    /// The endpoints' own attempt timeout, if they have one.
     pub(super) endpoint: Option<Duration>,
 }
 
@@ -166,12 +167,12 @@ impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
         self.by(policy)
     }
 
-    /// Uses this hedging policy instead of retries: a slow call is sent again while its first attempt runs. Read the
-    /// hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before
+    /// Uses this hedging policy instead of retries: a slow call is sent again while its first attempt is in flight.
+    /// Read the hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before
     /// [`endpoints`](StandardLayer::endpoints), [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// A hedge does not wait for a guard. If a guard refuses it, the first attempt continues. After a failed attempt,
-    /// the next one is sent at once, so the policy also retries failures, without backoff.
+    /// the next one is sent immediately, so the policy also retries failures, without backoff.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -223,10 +224,10 @@ impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
 }
 
 impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
-    /// Adds a call throttle around the attempts, which refuses whole calls before anything is sent.
+    /// Adds a call throttle outside the retries, which refuses whole calls before anything is sent.
     ///
-    /// The throttle classifies outcomes like the attempts' policy. To throttle attempts instead, put a throttle among
-    /// the [`guards`](Self::guards).
+    /// The throttle classifies outcomes like the attempts' policy. To throttle attempts instead, add a throttle to the
+    /// [`guards`](Self::guards).
     ///
     /// ```
     /// use reattempt::guard::Throttle;
@@ -245,8 +246,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
 
     /// Adds a fallback around everything else. The fallback classifies outcomes with its own protocol value.
     ///
-    /// A backup starts after the stack has ended, and is not part of the total time. Set time limits for it, for
-    /// instance with its own standard stack.
+    /// A backup's call starts after the stack's own call has ended, so it is not part of the total time. Set separate
+    /// time limits for it, for example with its own standard stack.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -270,7 +271,7 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         StandardLayer { policy, guards, times, outer: outer(self.outer), inner, inner_warnings }
     }
 
-    /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against those of the
+    /// Replaces all guards with another guard or a pair of guards. Their settings are not checked against those of the
     /// stack.
     ///
     /// After [`endpoints`](Self::endpoints), this replaces only the breaker. Each endpoint keeps its own limit on calls
@@ -282,9 +283,9 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         StandardLayer { policy, guards, times, outer, inner, inner_warnings }
     }
 
-    /// Sets the time limit for a call, including all attempts and waits. Default 30 s.
+    /// Sets the time limit for a call, including all attempts and delays. Default: 30 s.
     ///
-    /// A layer or service inside the stack reads the end of this time with [`Deadline::of`](crate::Deadline::of).
+    /// A layer or service inside the stack gets the resulting deadline from [`Deadline::of`](crate::Deadline::of).
     #[doc(alias("timeout", "deadline"))]
     #[must_use = "the setting is in the layer that is returned"]
     pub fn total_time(self, total_time: Duration) -> Self {
@@ -305,19 +306,19 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         Self { guards: self.guards.attempt_timeout(times.attempt), times, ..self }
     }
 
-    /// Checks that no two settings of the layer contradict each other, and returns the layer.
+    /// Returns the layer if no two of its settings contradict each other.
     ///
-    /// Call it at the end of the chain. Without this check, the shorter of two time limits applies, and a breaker whose
-    /// window is too short may never open.
+    /// Call this at the end of the chain. Without this check, the shorter of two time limits applies, and a breaker
+    /// whose window is too short may never open.
     ///
     /// # Errors
-    /// Returns an error unless all of these hold:
+    /// Returns an error unless all of these conditions hold:
     ///
-    /// * `attempt_timeout`, set or by default, is above 0 and below `total_time`.
+    /// * The `attempt_timeout`, explicit or default, is above 0 and below `total_time`.
     /// * The breaker's `interval` is at least twice the `attempt_timeout`. Otherwise it would forget attempts in
     ///   flight.
-    /// * A retry policy has no attempt timeout of its own, which would be outside the guards.
-    /// * A fixed [`delay`](HedgePolicy::delay) of hedges is below the `attempt_timeout`.
+    /// * The retry policy has no attempt timeout, which would be outside the guards.
+    /// * A fixed hedge [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
     /// * The endpoints' own [`attempt_timeout`](crate::endpoints::Endpoints::attempt_timeout) is below that of the
     ///   stack.
     pub fn checked(self) -> Result<Self, ConfigError> {
@@ -341,8 +342,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         Ok(self)
     }
 
-    /// Returns a warning for each setting outside its recommended range: those of the policy and the guards, and the
-    /// total time. A `max_elapsed` above the total time also gets a warning, unless it is the default.
+    /// Returns a warning for each setting of the policy, the guards or the total time that is outside its recommended
+    /// range. There is also a warning for a `max_elapsed` above the total time, unless it is the default.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};

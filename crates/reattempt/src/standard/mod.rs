@@ -9,8 +9,8 @@
 //!
 //! | part, from the outside in | default | reason |
 //! |---|---|---|
-//! | total time of a call | 30 s | the same as `max_elapsed`: after that, most callers have given up |
-//! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](crate::RetryPolicy) of retries |
+//! | total time of a call | 30 s | like `max_elapsed`: most callers have given up by then |
+//! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](crate::RetryPolicy) for retries |
 //! | circuit breaker per destination | opens at 50 % failures of at least 20 calls in 60 s, for 10 s | retries still help at 30 % failures |
 //! | calls in flight per destination | 64; further calls are refused | a slow server cannot hold all of the client's tasks and connections |
 //! | attempt timeout, up to the response head | 10 s, at most half of the total time | leaves time for another attempt |
@@ -24,8 +24,8 @@
 //! # Several servers
 //!
 //! [`endpoints`](StandardLayer::endpoints) sends each attempt to one of several base URLs. Each endpoint has its own
-//! limit on calls in flight, and one that keeps failing is ejected. There is still one breaker for the whole service,
-//! which opens if half of all attempts fail:
+//! limit on calls in flight, and one that keeps failing is ejected. There is still a single breaker for the whole
+//! service, which opens if half of all attempts fail:
 //!
 //! ```
 //! use http_body_util::Full;
@@ -45,11 +45,10 @@
 //! # }
 //! ```
 //!
-//! With one client per server, the resulting [`Balanced`](crate::endpoints::Balanced) service takes the place of the
-//! single client. The servers come from a list, a DNS name or any other source of
-//! [`Endpoints`](crate::endpoints::Endpoints). Put the limit on calls in flight around each server's client, because
-//! the stack's limit counts the calls to all servers. The breaker must not count consecutive failures, because one
-//! broken connection may fail many calls at once:
+//! With one client per server, use a [`Balanced`](crate::endpoints::Balanced) service in place of the single client.
+//! The servers come from a list, a DNS name or any other source of [`Endpoints`](crate::endpoints::Endpoints). Put the
+//! limit on calls in flight around each server's client, because the stack's own limit would count the calls to all
+//! servers. The breaker must not count consecutive failures, because one broken connection may fail many calls at once:
 //!
 //! ```
 //! use std::net::SocketAddr;
@@ -77,20 +76,21 @@
 //! # }
 //! ```
 //!
-//! The [guide](crate::guide::servers) shows a client for one address, tiers, and the effect of each fault.
+//! The [guide](crate::guide::servers) shows clients for single addresses, tiers, and the effect of each fault.
 //!
 //! # What has no time limit
 //!
-//! The limits end at an HTTP response's head. A body that stalls afterwards keeps its place among the calls in flight,
-//! so a server with enough stalled bodies gets no more calls. Limit [the time without a
-//! frame](crate::order#servers-that-stall) around the client. A [fallback](StandardLayer::fallback) is outside the
-//! limits, too.
+//! The time limits end with the head of an HTTP response. A body that stalls afterwards keeps its place among the calls
+//! in flight, so a server with enough stalled bodies gets no more calls. Limit [the time between
+//! frames](crate::order#servers-that-stall) around the client. A [fallback](StandardLayer::fallback) is outside the
+//! time limits too.
 //!
 //! # The type to store
 //!
-//! [`StandardClient`] is the type of a client in a stack with the default parts, [`StandardHedgedClient`] of one with
-//! hedges, and [`StandardDirectedClient`] of one with several base URLs. A throttle or a fallback wraps that type.
-//! [`guide::axum`](crate::guide::axum) has a complete example, and [`guide::boxed`](crate::guide::boxed) a boxed form:
+//! [`StandardClient`] is the type of a client in a stack with the default parts. [`StandardHedgedClient`] is the type
+//! with hedges, and [`StandardDirectedClient`] the type with several base URLs. A throttle or a fallback wraps that
+//! type. [`guide::axum`](crate::guide::axum) has a complete example, and [`guide::boxed`](crate::guide::boxed) a boxed
+//! form:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -147,9 +147,9 @@ pub use layer::{StandardGuards, StandardLayer};
 pub use policy::AttemptPolicy;
 pub use service::Standard;
 
-/// The type of a client `C` in the standard stack with default parts, for instance for a struct field.
+/// The type of a client `C` in the standard stack with default parts, for example for a struct field.
 ///
-/// The protocol is the second parameter.
+/// The second parameter is the protocol.
 pub type StandardClient<C, P = Http> = Standard<
     Retry<
         Guarded<C, StandardGuards, P, <P as RequestProtocol>::Errors>,
@@ -157,8 +157,8 @@ pub type StandardClient<C, P = Http> = Standard<
     >,
 >;
 
-/// The type of a client `C` in the standard stack with hedges instead of retries ([`StandardLayer::hedge`]), for
-/// instance for a struct field. All other parts are the defaults.
+/// The type of a client `C` in the standard stack with hedges instead of retries ([`StandardLayer::hedge`]). All other
+/// parts are the defaults.
 pub type StandardHedgedClient<C, P = Http> = Standard<
     Hedge<
         Guarded<C, StandardGuards, P, <P as RequestProtocol>::Errors>,
@@ -166,8 +166,8 @@ pub type StandardHedgedClient<C, P = Http> = Standard<
     >,
 >;
 
-/// The type of a client `C` in the standard stack over several base URLs ([`StandardLayer::endpoints`]), for instance
-/// for a struct field. All other parts are the defaults.
+/// The type of a client `C` in the standard stack with several base URLs ([`StandardLayer::endpoints`]). All other
+/// parts are the defaults.
 pub type StandardDirectedClient<C, P = Http> = Standard<
     Retry<
         Guarded<

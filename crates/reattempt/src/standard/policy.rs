@@ -1,4 +1,4 @@
-//! The policies for the stack's attempts: retries, or hedges in their place.
+//! The policies for the stack's attempts: retries or hedges.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::retry::service::Retry;
 
 /// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. Sealed.
 pub trait AttemptPolicy: Sealed + Clone {
-    /// The protocol of the requests.
+    /// The protocol type.
     type Protocol: RequestProtocol + Clone;
-    /// The calls' error mode.
+    /// The error mode of calls.
     type Errors;
-    /// The client `C`, wrapped by this policy.
+    /// The type of a client `C` with this policy.
     type Client<C>;
 
     #[doc(hidden)]
@@ -89,8 +89,8 @@ where
         self.settings.protocol.clone()
     }
 
-    /// Requires a delay below the attempt timeout. A timed-out first attempt is followed by another at once, so a
-    /// longer delay would have no effect.
+    /// Requires a delay below the attempt timeout. After a timeout, the next attempt is sent immediately, so a longer
+    /// delay would have no effect.
     fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError> {
         let Some(delay) = self.fixed_delay().filter(|delay| *delay >= attempt_timeout) else {
             return Ok(());

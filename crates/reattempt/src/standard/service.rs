@@ -18,7 +18,7 @@ use crate::send::send_method;
 
 /// A client in the standard stack, created by [`StandardLayer`](super::StandardLayer).
 ///
-/// `R` is the inner client, guarded and either retried or hedged.
+/// `R` is the guarded client with its retries or hedges.
 #[derive(Debug, Clone)]
 pub struct Standard<R> {
     client: R,
@@ -38,7 +38,7 @@ impl<R> Standard<R> {
 }
 
 impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {
-    /// Returns a handle to this client with these options for all calls. A request's own options have precedence. If
+    /// Returns a handle to this client with these options for all calls. A request's own options take precedence. If
     /// the options have a deadline, the call ends at that deadline or after the total time, whichever is earlier.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
@@ -70,7 +70,7 @@ where
         self.client.poll_ready(cx)
     }
 
-    /// Starts a call that ends after the total time at the latest, or at its own deadline if that is earlier.
+    /// Starts a call that ends after the total time or at its own deadline, whichever is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
         self.client.call_within(Some(self.total_time), request)
     }
@@ -92,7 +92,7 @@ where
         self.client.poll_ready(cx)
     }
 
-    /// Starts a call that ends after the total time at the latest, or at its own deadline if that is earlier.
+    /// Starts a call that ends after the total time or at its own deadline, whichever is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
         self.client.call_within(self.total_time, request)
     }
@@ -109,7 +109,7 @@ mod tests {
     use crate::call::clock::tests::READINGS;
     use crate::standard::StandardLayer;
 
-    /// The clock is read at the start, for the deadline and the guards, and at the end, which releases a place.
+    /// The clock is read at the start, for the deadline and the guards, and at the end, to release a place.
     #[tokio::test]
     async fn first_success_reads_clock_twice() {
         let server =
