@@ -22,12 +22,12 @@ type End<S, Req, P, B, Mode> = OverOf<Types<S, Req, P, (), B, Mode>>;
 pin_project! {
     /// The future of a call that is hedged.
     ///
-    /// The future contains the first attempt. If the attempt is pending at its first poll, the future creates a timer.
-    /// The first hedge allocates the rest of the state.
+    /// The future contains the first attempt. If the attempt's first poll returns `Pending`, a timer is created. The
+    /// first hedge allocates the rest of the state.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels all attempts and the wait. If a granted hedge was not sent, its token returns to the
-    /// budget.
+    /// Dropping the future cancels all attempts and the wait. The token of a granted hedge that was not sent is
+    /// returned to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, P, B, Mode>
     where
@@ -48,7 +48,7 @@ pin_project! {
         sleep: Option<Sleep>,
         #[pin]
         limit: Mode::Timer,
-        // The end of a call that is not sent because its deadline has passed.
+        // The result of a call that is not sent because its deadline has passed.
         late: Option<Box<Result<P::Answer, Mode::Error>>>,
     }
 }
@@ -85,7 +85,7 @@ where
     fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End<S, Req, P, B, Mode>> {
         let mut this = self.project();
         loop {
-            // This is checked first, so that the errors of clients whose body was cut off are ignored.
+            // Checked first, so that errors of attempts whose body was cut off are ignored.
             if let Some(call) = this.call
                 && let Some(over) = call.drop_cut_off(this.first.as_mut(), cx)
             {
@@ -147,8 +147,8 @@ where
             let due = call.interrupt_due();
             let Some(limit) = Mode::timer(this.limit.as_mut()) else { return Poll::Pending };
             let since = ready!(limit.poll(cx, |_| due));
-            // If there is neither an error nor a response to return at the deadline, the attempts continue. They have
-            // been polled above.
+            // If there is neither an error nor a response to return at the deadline, the attempts continue. They were
+            // polled above.
             let over = call.interrupted(since);
             return over.map_or(Poll::Pending, Poll::Ready);
         }
@@ -171,7 +171,7 @@ where
         let over = ready!(self.as_mut().poll_over(cx));
         let mut this = self.project();
         let first = this.first.is_some();
-        // The losers are dropped before the winner is returned.
+        // The losing attempts are dropped before the winner's outcome is returned.
         this.first.set(None);
         this.sleep.set(None);
         Mode::timer(this.limit.as_mut()).map(AttemptTimer::reset);
@@ -183,13 +183,13 @@ where
                 Outcome::Made(made) => made,
             },
         };
-        // If it is polled again, the future stays pending.
+        // If the future is polled again after completion, it stays pending.
         *this.call = None;
         Poll::Ready(result)
     }
 }
 
-/// Polls the first attempt, and drops it once it has ended.
+/// Polls the first attempt, and drops it once it has completed.
 fn poll_first<F: Future>(mut first: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<(u32, F::Output)> {
     let Some(attempt) = first.as_mut().as_pin_mut() else { return Poll::Pending };
     let output = ready!(attempt.poll(cx));

@@ -5,35 +5,36 @@ use tower_layer::Layer;
 use super::{Hedge, HedgePolicy};
 use crate::protocol::Protocol;
 
-/// A layer that hedges a client's calls: it sends slow calls again, and the first good response wins.
+/// A layer that hedges a client's calls: a slow call is sent again, and the first good response wins.
 ///
 /// # Hazards
 ///
-/// - **Hedging multiplies load**, most of all when a server is slow because of overload. Keep the budget, and prefer
-///   the running quantile to a fixed delay. A fixed delay that one call in twenty exceeds today may be exceeded by half
-///   of the calls in an outage.
-/// - **The server processes a request more than once, concurrently.** Over HTTP only GET, HEAD, OPTIONS, TRACE and
+/// - **Hedging multiplies load**, especially when a server is slow because it is overloaded. Keep the budget, and
+///   prefer the running quantile to a fixed delay. One call in twenty may exceed a fixed delay today, but half of all
+///   calls may exceed it in an outage.
+/// - **The server processes a request more than once, concurrently.** Over HTTP, only GET, HEAD, OPTIONS, TRACE and
 ///   QUERY are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
 ///   safe methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
-/// - A loser is cancelled, not undone: the server may process it completely.
-/// - **A failed attempt is followed by the next one immediately.** Over HTTP/2 that may use the same failing
-///   connection, and fail too. An outer [`RetryLayer`](crate::RetryLayer) tries again after a delay.
+/// - A losing attempt is cancelled but not undone: the server may still process it completely.
+/// - **After a failed attempt, the next one is sent immediately.** Over HTTP/2, it may use the same broken connection
+///   and fail too. An outer [`RetryLayer`](crate::RetryLayer) retries after a delay.
 /// # Order of layers
 ///
-/// Put this layer inside everything that applies to each call: a trace, an overall timeout. Put it outside everything
-/// that applies to each attempt: authentication, a breaker, load balancing. Hedges only go to another server if a load
-/// balancer is inside this layer.
+/// Put this layer inside everything that applies to each call, such as a trace or an overall timeout. Put it outside
+/// everything that applies to each attempt, such as authentication, a breaker or load balancing. Hedges go to another
+/// server only if a load balancer is inside this layer.
 ///
-/// With a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then a
-/// set of hedged attempts. A retry follows if the whole set fails, and a backoff is not mistaken for a slow call.
-/// **Outside**, each hedge would be a call with its own retries, and a backoff in the first call would start a hedge.
-/// In both orders attempts multiply: two in each layer are four. If a protocol's rules forbid retries together with
-/// hedging, use one layer (CALL-1, HG-9). Both layers read a request's [`CallOptions`](crate::CallOptions).
+/// With a [`RetryLayer`](crate::RetryLayer), put hedging **inside** it in most cases. Each attempt of the retry layer
+/// is then a set of hedged attempts. A retry follows only if the whole set fails, and a backoff is not mistaken for a
+/// slow call. If hedging is **outside**, each hedge is a call with its own retries, and a backoff in the first call
+/// starts a hedge. In either order, attempts multiply: two in each layer make four. If a protocol forbids combining
+/// retries and hedging, use only one of the layers (CALL-1, HG-9). Both layers read a request's
+/// [`CallOptions`](crate::CallOptions).
 ///
-/// To share a budget, give it to the retry policy, and a [`SpendOnly`](crate::budget::SpendOnly) of it to the hedge
-/// policy. Otherwise both layers would record the same outcomes. The budget then records one outcome for each set of
-/// hedged attempts.
+/// To share a budget, set it on the retry policy, and wrap it in a [`SpendOnly`](crate::budget::SpendOnly) for the
+/// hedge policy. The budget then records one outcome for each set of hedged attempts. Otherwise, both layers would
+/// record the same outcomes.
 ///
 /// ```
 /// use reattempt::{RetryBudget, RetryPolicy};
@@ -105,7 +106,7 @@ where
     }
 }
 
-/// A policy is a layer, so that its settings can be written where the layer is used.
+/// A policy is itself a layer, so it can be passed to a `ServiceBuilder` directly.
 impl<S, P, B, Mode> Layer<S> for HedgePolicy<P, B, Mode>
 where
     S: Clone,

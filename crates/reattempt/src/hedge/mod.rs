@@ -1,9 +1,9 @@
 //! Hedging: a slow call is sent again while its first attempt continues, and the first good response wins.
 //!
-//! **Hedging multiplies load.** Each hedge is one more request to a server that may be slow because of overload. The
-//! budget must grant each hedge, and a delay that follows a running quantile limits their number. **The server may
-//! process a request several times concurrently.** So over HTTP only safe methods are hedged, unless the caller allows
-//! others. A protocol that cannot distinguish safe methods hedges all of them.
+//! **Hedging multiplies load.** Each hedge is an additional request to a server that may be slow because it is
+//! overloaded. The budget must grant each hedge, and a delay based on a running quantile limits the number of hedges.
+//! **The server may process a request several times concurrently.** Over HTTP, only safe methods are therefore hedged,
+//! unless the caller allows others. A protocol that cannot distinguish safe methods hedges all of them.
 //!
 //! The caller gets the outcome of the winning attempt. If several attempts were sent or one failed, the response has a
 //! [`Report`](crate::Report) in its extensions.

@@ -1,4 +1,4 @@
-//! Hedging settings: protocol, attempts, delay, limits, budget, observers.
+//! Hedging settings: protocol, attempts, delay, limits, budget and observers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use crate::call::observe::{self, Event, Observer};
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol, protocol_setters};
 
-/// The default cap on a policy's attempts (CALL-8).
+/// The default cap on attempts (CALL-8).
 const DEFAULT_CAP: u32 = 5;
 
 /// A policy that decides which calls are hedged, when, and how often.
@@ -20,26 +20,26 @@ const DEFAULT_CAP: u32 = 5;
 /// **Hedging multiplies load, and the server processes requests more than once**: see the hazards of
 /// [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The first attempt is sent at once. While there is no response, another one is sent after each `delay`, up to
+/// The first attempt is sent immediately. While there is no response, another one is sent after each `delay`, up to
 /// `max_attempts` in total.
 ///
 /// | an attempt ends with | effect |
 /// |---|---|
-/// | a response that another attempt would not improve: 200, but also 404 | it wins; the other attempts are dropped before the caller gets it |
-/// | a failure that another attempt may fix: 503, a lost connection | the next attempt is sent immediately |
-/// | such a response in which the server asks for a delay, such as `Retry-After` | the next attempt is sent after that delay |
-/// | such a response that asks for no retry | no further attempt is sent; those in flight continue |
+/// | a response that is not retryable: 200, but also 404 | it wins; the other attempts are dropped before it is returned |
+/// | a retryable failure: 503, a lost connection | the next attempt is sent immediately |
+/// | a retryable failure in which the server asks for a delay, for example with `Retry-After` | the next attempt is sent after that delay |
+/// | a retryable failure in which the server forbids a retry | no further attempt is sent; those in flight continue |
 /// | any other error | only this attempt ends; those in flight continue |
-/// | a failure of the request's own body | the call ends |
+/// | an error in the caller's request body | the call ends |
 ///
-/// If all attempts fail, the caller gets the last outcome.
+/// If all attempts fail, the call returns the last outcome.
 ///
-/// A refused response is dropped before the next attempt is created, because that attempt may need the connection. The
-/// budget decides before the response is dropped, so if the budget refuses the hedge, the caller gets the response.
+/// A refused response is dropped before the next attempt is created, which may need the connection. The budget decides
+/// before that. If it refuses the hedge, the call returns the response.
 ///
-/// Waiting requires a tokio runtime with its time driver. Without any runtime, calls are sent but not hedged.
+/// Hedging requires a tokio runtime with its time driver enabled. Without any runtime, calls are sent but not hedged.
 ///
-/// Clones share the budget and the observed latencies. Policies that are built separately share nothing.
+/// Clones share the budget and the observed latencies. Policies that are created separately share nothing.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
@@ -47,7 +47,7 @@ const DEFAULT_CAP: u32 = 5;
 /// | `max_attempts` | 2 | slow calls then add at most 5 % of load |
 /// | `attempts_cap` | 5 | limits the attempts that call options or a method's overrides may set |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
-/// | `max_server_delay` | 60 s | a server that asks for a longer delay should get no further attempt |
+/// | `max_server_delay` | 60 s | a server that asks for a longer delay should not get another attempt |
 /// | budget | [`RetryBudget::cautious`] for each destination | limits the hedges after errors, which the quantile does not |
 ///
 /// ```
@@ -83,15 +83,14 @@ pub(super) enum HedgeDelay {
 }
 
 impl HedgePolicy {
-    /// Creates the policy that hedges HTTP requests with safe methods, with every default in the table of
-    /// [`HedgePolicy`].
+    /// Creates a policy that hedges HTTP requests with safe methods, with the defaults listed at [`HedgePolicy`].
     pub fn http() -> Self {
         Self::with(Http::new())
     }
 }
 
 impl<P: Protocol> HedgePolicy<P> {
-    /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
+    /// Creates a policy with a custom protocol value, which several policies and layers may share.
     pub fn with(protocol: P) -> Self {
         let delay = HedgeDelay::Quantile(Arc::new(Latencies::p95()));
         let hedges = Hedges { cap: DEFAULT_CAP, delay, idempotent: false };
@@ -144,7 +143,7 @@ impl<P: Protocol, B, Mode> HedgePolicy<P, B, Mode> {
         }
     }
 
-    /// Returns the current delay before a hedge; `None` if too few latencies were observed.
+    /// Returns the current delay before a hedge, or `None` if too few latencies were observed.
     pub fn current_delay(&self) -> Option<Duration> {
         match &self.settings.strategy.delay {
             HedgeDelay::Fixed(delay) => Some(*delay),
@@ -153,13 +152,13 @@ impl<P: Protocol, B, Mode> HedgePolicy<P, B, Mode> {
     }
 }
 
-/// Settings of every protocol.
+/// Settings for every protocol.
 impl<P, B, Mode> HedgePolicy<P, B, Mode>
 where
     P: Protocol + Clone,
     B: Clone,
 {
-    /// Changes the protocol's settings: classifiers, replay limits, and all others of [`Http`].
+    /// Changes the protocol's settings, such as classifiers and replay limits. [`Http`] lists all of them.
     ///
     /// ```
     /// use http::StatusCode;
@@ -172,14 +171,14 @@ where
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// Sets the maximum number of attempts, including the first; 0 and 1 both mean that nothing is hedged. Default: 2.
-    /// Numbers above the [cap](Self::attempts_cap) are lowered to it (CALL-8).
+    /// Sets the maximum number of attempts, including the first. 0 and 1 turn hedging off. Default: 2. Numbers above
+    /// the [cap](Self::attempts_cap) are lowered to it (CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts. Higher numbers set on the policy, for a call or for a method are lowered to it.
-    /// Default: 5 (CALL-8).
+    /// Sets the cap on attempts. Higher numbers from the policy, a call or a method are lowered to it. Default: 5
+    /// (CALL-8).
     ///
     /// All attempts may run concurrently, so a cap of 10 allows ten times the load.
     ///
@@ -191,55 +190,54 @@ where
         self.set(|settings| settings.strategy.cap = attempts)
     }
 
-    /// Sets a fixed time between two attempts, in place of the quantile. Zero sends all attempts at once, which is
-    /// `max_attempts` times the load (HG-2).
+    /// Sets a fixed time between two attempts, instead of the quantile. Zero sends all attempts simultaneously, which
+    /// multiplies the load by `max_attempts` (HG-2).
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.strategy.delay = HedgeDelay::Fixed(delay))
     }
 
-    /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, so a first attempt
-    /// slower than 95 of 100 is hedged. Each hedge of a call then adds at most 1 − q to the load (5 % with two
+    /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, so a first attempt is
+    /// hedged if it is slower than 95 of 100. Each hedge of a call then adds at most 1 − q to the load (5 % with two
     /// attempts).
     ///
     /// No call is hedged until there are enough samples: at least 100, and ten beyond the quantile (200 samples for
     /// 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never below it.
-    /// The timer counts in whole milliseconds. Older samples count less: the weights of all samples are halved after
-    /// every 2000 samples (0.95; 10,000 for 0.99). All calls of the policy share the samples, so use separate policies
-    /// for different kinds of calls.
+    /// The timer has a resolution of 1 ms. Older samples count less: all weights are halved after every 2000 samples
+    /// (for 0.95; 10,000 for 0.99). All calls of the policy share the samples, so use separate policies for different
+    /// kinds of calls.
     ///
     /// A first attempt that is slower than the delay is always recorded as a sample. An attempt that fails sooner is
-    /// not. Only the budget limits hedges that follow a failure.
+    /// not. Hedges after a failure are limited only by the budget.
     ///
-    /// `quantile` is clamped to 0.5 to 0.9999, and NaN is treated as 0.5.
+    /// `quantile` is clamped to between 0.5 and 0.9999, and NaN is treated as 0.5.
     pub fn delay_quantile(self, quantile: f64) -> Self {
         let latencies = Arc::new(Latencies::new(quantile));
         self.set(|settings| settings.strategy.delay = HedgeDelay::Quantile(latencies))
     }
 
-    /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default: 30
-    /// s.
+    /// Sets the time from the start of a call after which no further attempt is sent. `None` removes the limit.
+    /// Default: 30 s.
     ///
-    /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge.
+    /// The limit does not interrupt attempts. It ends the wait until the service is ready for a hedge.
     ///
-    /// There is one exception, possible only with the inner service's own error type: the wait continues if no attempt
-    /// is in flight, the last failed response was already discarded, and the call has no error or response of its own
-    /// to return.
+    /// With the inner service's own error type, there is one exception. The wait continues if no attempt is in flight,
+    /// the last failed response was already dropped, and there is no error or response to return.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
     }
 
-    /// Sets the maximum delay that a server may ask for with `Retry-After`. If the server asks for a longer delay, no
-    /// further attempt is sent. Default: 60 s. An exact delay from the server (a pushback) has no such limit (PB-4).
+    /// Sets the maximum delay that a server may ask for with `Retry-After`. If it asks for more, no further attempt is
+    /// sent. Default: 60 s. A pushback, which is an exact delay from the server, has no such limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
     /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// If the budget refuses a hedge, the attempts in flight continue and the call sends no other (HG-8). A hedge of a
-    /// slow call is requested with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry
-    /// layer uses the same budget, pass a [`SpendOnly`](crate::budget::SpendOnly) of it here.
+    /// If the budget refuses a hedge, the attempts in flight continue, and the call sends no more (HG-8). For a hedge
+    /// of a slow call, the budget gets a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a
+    /// retry layer uses the same budget, wrap it in a [`SpendOnly`](crate::budget::SpendOnly) here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<P, T, Mode> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
@@ -281,15 +279,15 @@ where
     }
 }
 
-/// HTTP settings. Settings of [`Http`] that are missing here do not affect hedging.
+/// The HTTP settings that affect hedging.
 impl<B: Clone, Mode> HedgePolicy<Http, B, Mode> {
     protocol_setters!(Http: reading, http, sending);
 
-    /// Sets whether PUT and DELETE are hedged as well. Default: `false`, because requests that may be repeated one
-    /// after the other may still conflict with each other.
+    /// Sets whether PUT and DELETE are hedged as well. Default: `false`, because requests that may be repeated
+    /// sequentially may still conflict when they run concurrently.
     ///
-    /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the
-    /// first is in flight.
+    /// An `Idempotency-Key` does not allow hedging, because servers refuse a second request while the first one with
+    /// the same key is in flight.
     pub fn idempotent_methods(self, hedged: bool) -> Self {
         self.set(|settings| settings.strategy.idempotent = hedged)
     }

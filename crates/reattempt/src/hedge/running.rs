@@ -1,4 +1,4 @@
-//! The state that only hedged calls have, in a box that is allocated when it is first needed.
+//! The state that only hedged calls have, which is allocated when first needed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,45 +17,45 @@ use crate::protocol::{CallTypes, ResultOf};
 
 /// The hedges in flight, the next hedge, and the last failure.
 pub(super) struct Running<T: CallTypes> {
-    /// The finished attempts, and the budget's key.
+    /// The log of finished attempts, and the key in the budget.
     pub(super) log: CallLog,
     hedges: Vec<Hedged<T::Future>>,
     /// The endpoints of all attempts after the first, with their numbers.
     tried: Vec<(u32, Tried)>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
-    /// The watches of the attempts that may be cut off from the request body, with their numbers.
+    /// The watches on attempts that may be cut off from the request body, with the attempts' numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The next attempt, once the budget has granted it.
     pub(super) readying: Option<Readying<T>>,
-    /// The last outcome, with its attempt's number. If no attempt is in flight, either this is present or an attempt
-    /// was already created (see [`Readying`]), so the call always ends.
+    /// The last outcome, with its attempt's number. If no attempt is in flight, this is `Some` or an attempt was
+    /// already created (see [`Readying`]), so the call always ends.
     pub(super) last: Option<(u32, ResultOf<T>)>,
     /// The head of the last response that was dropped.
     pub(super) refused: Option<RefusedResponse>,
-    /// `true` if the last hedge was sent while no other attempt was in flight, so that it reads the body alone.
+    /// `true` if the last hedge was sent while no other attempt was in flight, so that only it reads the body.
     pub(super) alone: bool,
-    /// The failure that caused the next hedge; `None` if the call is just slow.
+    /// The failure that caused the next hedge, or `None` if the call is just slow.
     pub(super) failure: Option<Failure>,
-    /// The last hedge that was sent, with the time since the previous attempt, until the observer is notified of it.
+    /// The last hedge, with the time since the previous attempt, until the observer is notified of it.
     pub(super) unannounced: Option<(u32, Duration)>,
-    /// The attempt that a timer below, or the server, ended at the call's deadline.
+    /// The attempt that an inner timer or the server ended at the call's deadline.
     pub(super) overdue: Option<u32>,
-    /// The attempts whose replacements are not sent yet.
+    /// The attempts whose replacements have not been sent yet.
     pub(super) replacing: Vec<Replacing<T>>,
     /// The kinds of attempts that were replaced.
     pub(super) resent: Resent,
-    /// The numbers of the replaced attempts: at most one for each kind.
+    /// The numbers of the replaced attempts, at most one for each kind.
     pub(super) replaced: Vec<u32>,
 }
 
-/// An attempt that the budget has granted, but that is not sent yet.
+/// An attempt that the budget has granted but that has not been sent yet.
 pub(super) struct Readying<T: CallTypes> {
     pub(super) permit: Permit,
-    /// The service for the attempt, from the time at which it is due.
+    /// The service for the attempt, once the attempt is due.
     pub(super) service: Option<T::Service>,
-    /// The attempt itself, if nothing else can end the call any more. It is created before the last response is
-    /// drained, so nothing can prevent its sending.
+    /// The attempt itself, once nothing else can end the call. It is created before the last response is drained, so
+    /// that nothing can prevent sending it.
     pub(super) attempt: Option<T::Attempt>,
 }
 
@@ -102,7 +102,7 @@ impl<T: CallTypes> Running<T> {
         trail
     }
 
-    /// Returns the endpoint of the attempt with this number, or of its replacement.
+    /// Returns the endpoint of the attempt with this number or of its replacement.
     pub(super) fn endpoint(&self, number: u32, first: &Tried) -> Option<Arc<str>> {
         let sent = self.tried.iter().rev().find(|(of, _)| *of == number);
         let tried = sent.map(|(_, tried)| tried).or_else(|| (number == 1).then_some(first));
@@ -123,7 +123,7 @@ impl<T: CallTypes> Running<T> {
     }
 
     /// Records that the attempts in flight are cancelled; `in_flight` is `true` if the first attempt is among them. An
-    /// overdue attempt is also recorded as cancelled, so that the report does not depend on which timer expires first
+    /// overdue attempt is also recorded as cancelled, so the report does not depend on which timer expires first
     /// (TN-4).
     pub(super) fn log_cancelled(&mut self, in_flight: bool, first: &Tried, ended: Duration) {
         let hedges = self.hedges.iter().map(|hedged| hedged.number);
@@ -152,7 +152,7 @@ impl<T: CallTypes> Running<T> {
         }
         let mut in_flight = usize::from(first.is_some()) + self.hedges.len();
         let before = in_flight;
-        // Unless there is already an outcome, one attempt must remain, so that the call ends.
+        // If there is no outcome yet, one attempt must remain, so that the call ends.
         let least = usize::from(self.last.is_none());
         let watches = &self.watches;
         let mut is_to_go = |number| {

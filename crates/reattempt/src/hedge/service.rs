@@ -24,9 +24,9 @@ use crate::shared::Shared;
 
 /// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The client has the inner service's response and error types, unless the policy has boxed errors. Cloning it clones
-/// the inner service and shares everything else. Each hedge is sent through a new clone of the inner service, which is
-/// readied first.
+/// The client has the inner service's response and error types, unless the policy has boxed errors. A clone has a clone
+/// of the inner service and shares everything else. Each hedge uses a new clone of the inner service, and is sent once
+/// the clone is ready.
 #[derive(Clone)]
 pub struct Hedge<S, Policy = HedgePolicy> {
     inner: S,
@@ -43,10 +43,10 @@ impl<S: Clone, Policy> Hedge<S, Policy> {
 }
 
 impl<S: Clone, Policy: Clone> Hedge<S, Policy> {
-    /// Returns a handle to this client with options for all its calls. A request's own options have precedence.
+    /// Returns a handle to this client with options for all its calls. A request's own options take precedence.
     ///
     /// Retry options also apply to hedges: [`repeatable`](CallOptions::repeatable) allows or forbids hedging for any
-    /// request. The table of [`CallOptions`] lists the options that have no effect in this layer.
+    /// request. [`CallOptions`] lists the options that have no effect in this layer.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
@@ -79,14 +79,14 @@ where
         self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
-    /// Saves the request and sends the first attempt through the readied inner service.
+    /// Saves the request and sends the first attempt through the inner service, which must be ready.
     fn call(&mut self, request: Req) -> Self::Future {
         begin(&mut self.inner, &self.shared, (self.options.as_ref(), None), request)
     }
 }
 
 impl<S, P: Protocol, B: Budget, Mode> Hedge<S, HedgePolicy<P, B, Mode>> {
-    /// Starts a call through the readied inner service, which ends after the total time, or at an earlier deadline.
+    /// Starts a call that ends after the total time or at its own deadline, whichever is earlier.
     pub(crate) fn call_within<Req>(&mut self, total_time: Duration, request: Req) -> ResponseFuture<S, Req, P, B, Mode>
     where
         S: Service<P::Attempt> + Clone,
@@ -97,7 +97,7 @@ impl<S, P: Protocol, B: Budget, Mode> Hedge<S, HedgePolicy<P, B, Mode>> {
     }
 }
 
-/// Starts a call through a readied service, with its handle's options and a total time.
+/// Starts a call through a service that is ready, with its handle's options and a total time.
 pub(crate) fn begin<S, Req, P, B, Mode>(
     inner: &mut S,
     shared: &Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
@@ -113,7 +113,7 @@ where
     let settings = &*shared.policy.settings;
     let opening = HedgeStart::new(settings, options, total_time, &request);
     let counts = settings.counts_calls;
-    // A budget that is not full records the success of a call that may not be hedged.
+    // A budget that is not full also records the success of a call that may not be hedged.
     let earns = !opening.start.saves && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
         let attempt = settings.protocol.forward(request, opening.start.added());
@@ -121,7 +121,7 @@ where
         return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<Types<S, Req, P, (), B, Mode>>(&settings.protocol, &opening.start) {
-        // Releases the readied instance's reservation.
+        // Drops the instance that is ready, and any permit it holds.
         let spare = inner.clone();
         *inner = spare;
         if let Some(slot) = opening.start.context.slot() {
@@ -149,8 +149,8 @@ where
     if counts {
         call.count();
     }
-    // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. So only a
-    // call with hedges keeps its picks to itself.
+    // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
+    // only a call with hedges opens its own frame.
     let frame = if hedges { Some(Sending::first()) } else { Sending::outermost() };
     let attempt = inner.call(attempt);
     drop(timed);
@@ -160,8 +160,8 @@ where
     ResponseFuture::new(call, attempt)
 }
 
-/// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time
-/// left, or if there is no error or response for that.
+/// Returns the result of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is
+/// time left, or if there is no error or response to return.
 fn too_late<T: CallTypes>(protocol: &T::Protocol, start: &CallStart) -> Option<AnswerOf<T>> {
     if !T::Mode::ENDS_LATE || !start.is_too_late() {
         return None;

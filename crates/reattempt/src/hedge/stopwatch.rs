@@ -10,13 +10,13 @@ use crate::call::clock::Instant;
 /// A stopwatch for a call's first attempt.
 ///
 /// If the attempt outlasts the delay, it is recorded when the stopwatch is dropped, whether it succeeds, fails, loses
-/// or is cancelled. Its time so far is beyond the quantile, so the hedged share stays as configured, although losers
-/// never finish. An attempt that ends sooner is recorded only if it has a response.
+/// or is cancelled. Its time is then above the quantile, so the share of hedged calls stays as configured, although
+/// losers never finish. An attempt that ends sooner is recorded only if it has a response.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     latencies: Arc<Latencies>,
     started: Instant,
-    /// The quantile when the call started.
+    /// The quantile at the start of the call.
     delay: Option<Duration>,
 }
 
@@ -27,7 +27,7 @@ impl Stopwatch {
         Self { latencies: Arc::clone(latencies), started: Instant::now(), delay }
     }
 
-    /// Returns the delay before a hedge; `None` if there are too few samples.
+    /// Returns the delay before a hedge, or `None` if there are too few samples.
     pub(super) fn delay(&self) -> Option<Duration> {
         self.delay
     }

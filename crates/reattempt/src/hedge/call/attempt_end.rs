@@ -1,4 +1,4 @@
-//! The end of an attempt: its outcome is classified, and either ends the call or is followed by others.
+//! The end of an attempt: its outcome is classified, and either ends the call or leads to other attempts.
 
 use crate::call::clock::Instant;
 use crate::call::observe::Event;
@@ -23,7 +23,7 @@ use crate::protocol::{CallTypes, ClassifyOutcome, OutcomeFacts, RequestProtocol,
 struct Sorted {
     event: HedgeEvent,
     failure: Option<Failure>,
-    /// `true` if the server asked for no further attempt.
+    /// `true` if the server forbade further attempts.
     stop: bool,
 }
 
@@ -35,8 +35,8 @@ impl Sorted {
 }
 
 impl<T: CallTypes> Call<T> {
-    /// Records the end of an attempt. Returns the call's end, if it has ended. The failure of an attempt that could not
-    /// be replaced after all `is_logged` already.
+    /// Records the end of an attempt. Returns the end of the call if it has ended. `is_logged` is `true` for an attempt
+    /// that could not be replaced, whose failure is already logged.
     pub(in crate::hedge) fn ended(
         &mut self,
         number: u32,
@@ -57,7 +57,7 @@ impl<T: CallTypes> Call<T> {
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
         let (sorted, facts) = self.sort(outcome, cut_off);
         let refused = sorted.event == HedgeEvent::Refused;
-        // A hedge that a guard refuses at its first poll was not sent; the guard's own observer is notified.
+        // A hedge that a guard refuses at its first poll was not sent. The guard notifies its own observer.
         let by_guard = refused && facts.refused.is_some();
         let not_sent = self
             .running
@@ -94,7 +94,8 @@ impl<T: CallTypes> Call<T> {
             Some(stop) => Some(stop),
             None => self.decide(sorted.event),
         };
-        // If this client cut off or refused an attempt, that is the call's outcome only if there is no other.
+        // If this client cut off or refused the attempt, its error becomes the call's outcome only if there is no
+        // other.
         let real = sorted.event != HedgeEvent::BodyLost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
@@ -111,7 +112,7 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Drops the attempts that cannot read the rest of the request body, because another one has read beyond the saved
-    /// part. Their clients' errors are not outcomes. Returns the call's end if no attempt is left (BUF-8).
+    /// part. Their errors are not outcomes. Returns the end of the call if no attempt is left (BUF-8).
     pub(in crate::hedge) fn drop_cut_off(
         &mut self,
         first: Pin<&mut Option<T::Future>>,
@@ -122,8 +123,8 @@ impl<T: CallTypes> Call<T> {
         self.last(stop)
     }
 
-    /// Classifies an outcome, and reads its facts, which a success does not need. If an attempt was cut off from the
-    /// request body, that is the cause of all its errors.
+    /// Classifies an outcome, and determines its facts, unless it is a success. If an attempt was cut off from the
+    /// request body, that caused its error.
     fn sort(&self, outcome: Result<&T::Response, &(dyn Error + 'static)>, cut_off: bool) -> (Sorted, OutcomeFacts) {
         let protocol = &self.shared.policy.settings.protocol;
         let classify = || protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
@@ -148,8 +149,8 @@ impl<T: CallTypes> Call<T> {
         (sorted, facts.under(classification.verdict))
     }
 
-    /// Returns the event of an error that the request body caused: the caller's body failed, as in every attempt, or
-    /// this attempt could not read the rest of it.
+    /// Returns the event for an error that the request body caused. Either the caller's body failed, which affects
+    /// every attempt, or this attempt could not read the rest of it.
     fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
         if cut_off {
             return Some(HedgeEvent::BodyLost);
@@ -165,7 +166,7 @@ impl<T: CallTypes> Call<T> {
         Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
-    /// Records a retryable failure or a fatal response (THR-3, PB-8) with the budget. An error without a failure
+    /// Records a retryable failure or a fatal response in the budget (THR-3, PB-8). An error that is not retryable
     /// changes nothing, because no server responded.
     fn record_failure(&mut self, number: u32, sorted: &Sorted, answered: bool) {
         let fatal = sorted.event == HedgeEvent::Fatal;
@@ -183,13 +184,13 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Spends the permits of the hedges in flight. Returns the account to report to the budget when the call ends with
+    /// Uses the permits of the hedges in flight. Returns the account to record in the budget when the call ends with
     /// the attempt `winner`.
     pub(super) fn account(&mut self, winner: u32) -> Account {
         self.running.as_mut().map(|running| running.permits.end_call(winner)).unwrap_or_default()
     }
 
-    /// Records a failed attempt, and notifies the observer of it.
+    /// Logs a failed attempt and notifies the observer.
     fn log_failure(&mut self, number: u32, sorted: &Sorted, result: &ResultOf<T>) {
         if sorted.event == HedgeEvent::Succeeded {
             return;

@@ -1,4 +1,5 @@
-//! The end of a hedged call: losers are cancelled, budget and observer are notified, the caller gets its response.
+//! The end of a hedged call: losers are cancelled, the budget and the observer are notified, and the response is
+//! returned.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,14 +40,14 @@ impl<T: CallTypes> Call<T> {
         Some(Over { outcome: Outcome::Of(number, result), stop })
     }
 
-    /// Takes what is left of the last response, if the protocol can respond with it.
+    /// Takes the head of the last response, if the protocol can create a response from it.
     pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         let running = self.running.as_mut()?;
         let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
         Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
     }
 
-    /// Returns the end of a call whose deadline has passed, if there is an error or a response for that.
+    /// Returns the end of a call whose deadline has passed, if there is an error or a response to return.
     pub(in crate::hedge) fn interrupted(&mut self, since: Instant) -> Option<OverOf<T>> {
         let stop = StopReason::DeadlineExceeded;
         let protocol = &self.shared.policy.settings.protocol;
@@ -59,7 +60,7 @@ impl<T: CallTypes> Call<T> {
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
-    /// Returns the end of a call that is out of time and has no other outcome, if there is an error for that.
+    /// Returns the end of a call that is out of time and has no other outcome, if there is an error to return.
     pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         if !T::Mode::INTERRUPTS {
             return None;
@@ -75,8 +76,8 @@ impl<T: CallTypes> Call<T> {
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
-    /// Ends the call: cancels the losers, reports to the budget, notifies the observer and creates the report. `first`
-    /// is `true` if the first attempt was in flight.
+    /// Ends the call: cancels the losers, updates the budget, notifies the observer and creates the report. `first` is
+    /// `true` if the first attempt was in flight.
     pub(in crate::hedge) fn end_call(&mut self, over: OverOf<T>, first: bool, cx: &mut Context<'_>) -> AnswerOf<T> {
         let Over { outcome, stop } = over;
         let winner = match &outcome {
@@ -109,7 +110,7 @@ impl<T: CallTypes> Call<T> {
         }
         let report = self.take_report((attempts, winner), stop, first);
         let settings = &self.shared.policy.settings;
-        // The losers are dropped first, so that they stop reading; then the reader that is no longer needed.
+        // The losers are dropped first, so that they stop reading. The unused reader is dropped next.
         let running = self.running.take();
         let saved = self.saved.take();
         let (log, former) = match running {
@@ -122,7 +123,7 @@ impl<T: CallTypes> Call<T> {
                 (None, Some(saved)) => settings.protocol.destination_of(saved.view()).into(),
                 (None, None) => String::new(),
             };
-            // A response that was classified as a failure is already reported.
+            // A response that was classified as a failure is already recorded.
             let retryable = succeeded && self.terms.limits.max_attempts > 1;
             self.context.finish(settings, destination, retryable, (attempts, open.then_some(account)))
         });
@@ -142,7 +143,7 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Puts the report into the caller's slot. Also returns it for the outcome if an attempt failed or if there were
+    /// Stores the report in the caller's slot. Also returns it for the response if an attempt failed or there were
     /// several.
     fn take_report(&mut self, (sent, winner): (u32, Option<u32>), stop: StopReason, first: bool) -> Option<Report> {
         let slot = self.context.slot().cloned();
@@ -176,7 +177,7 @@ impl<T: CallTypes> Call<T> {
     }
 }
 
-/// Returns the end of a call that is out of time: an error of the mode, or a response of the protocol.
+/// Returns the end of a call that is out of time: the error mode's error or the protocol's response.
 pub(in crate::hedge) fn timed_out<T: CallTypes>(
     protocol: &T::Protocol,
     limit: TimeLimit,

@@ -9,7 +9,7 @@ use crate::hedge::policy::{HedgeDelay, Settings};
 use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{CallStart, Replay};
 
-/// The terms of a new call, with those of its hedges.
+/// The terms of a new call and its hedges.
 pub(in crate::hedge) struct HedgeStart {
     pub(in crate::hedge) start: CallStart,
     pub(super) terms: HedgeTerms,
@@ -59,7 +59,7 @@ impl HedgeStart {
         self.terms.limits.max_attempts > 1
     }
 
-    /// Returns `true` if no decision depends on the call's outcome and nothing interrupts the call. The outcome is then
+    /// Returns `true` if nothing depends on the call's outcome and nothing interrupts the call. The outcome is then
     /// returned unchanged.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
         let context = &self.start.context;

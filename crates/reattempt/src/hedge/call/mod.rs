@@ -1,7 +1,7 @@
 //! The state of a hedged call, which carries out the decisions of [`HedgeCall`].
 //!
-//! During the first attempt it is little more than the saved part of the request. The first hedge, or the first failure
-//! that another attempt may fix, allocates a box with the rest.
+//! During the first attempt, it is little more than the saved request. The first hedge or the first retryable failure
+//! allocates the rest.
 
 mod attempt_end;
 mod call_end;
@@ -43,11 +43,11 @@ pub(super) struct Call<T: CallTypes> {
     context: CallContext,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
-    /// Created at the first pending poll.
+    /// Created when the first attempt first returns `Pending`.
     attempts: Option<HedgeCall>,
     /// The time at which the next attempt is due.
     upcoming: Option<Instant>,
-    /// `true` if the last decision was made before that time. Taken by the next check, which then reads no clock.
+    /// `true` if the last decision was made before that time, so that the next check need not read the clock.
     early: bool,
     /// The time at which the last attempt was sent.
     sent: Option<Instant>,
@@ -56,14 +56,14 @@ pub(super) struct Call<T: CallTypes> {
     running: Option<Box<Running<T>>>,
 }
 
-/// The reason why a further attempt was not sent, with the error of a service that failed to become ready.
+/// The reason why no further attempt was sent, with the error from `poll_ready` if there was one.
 struct NotSent<E>(StopReason, Option<E>);
 
 /// The state of the next hedge.
 pub(super) enum Hedging {
     /// A hedge was sent.
     Sent,
-    /// No hedge is due until this time, if there is one.
+    /// No hedge is due before this time, or at all if it is `None`.
     Until(Option<Instant>),
 }
 
@@ -94,7 +94,7 @@ impl<T: CallTypes> Call<T> {
         self.first = frame.into();
     }
 
-    /// Notifies a budget that counts calls of the call's start.
+    /// Records the start of the call in a budget that counts calls.
     #[cold]
     pub(super) fn count(&mut self) {
         let shared = Arc::clone(&self.shared);
@@ -102,8 +102,8 @@ impl<T: CallTypes> Call<T> {
         running.permits.start(running.log.destination(), &shared.policy.settings.budget);
     }
 
-    /// Starts the call's time at the first attempt's first pending poll. A call that is ready at once reads no clock,
-    /// unless latencies are observed.
+    /// Starts measuring the call's time when the first attempt first returns `Pending`. A call that completes
+    /// immediately does not read the clock, unless latencies are observed.
     pub(super) fn takes_time(&mut self) {
         if self.attempts.is_none() && self.terms.limits.max_attempts > 1 {
             // The first attempt is in flight, so the call continues.
@@ -122,7 +122,8 @@ impl<T: CallTypes> Call<T> {
         started
     }
 
-    /// Decides what follows an event, and when the next attempt is due. Returns the stop reason if the call has ended.
+    /// Decides how to react to an event, and when the next attempt is due. Returns the stop reason if the call has
+    /// ended.
     fn decide(&mut self, event: HedgeEvent) -> Option<StopReason> {
         let now = Instant::now();
         let started = self.start(now);
@@ -131,7 +132,7 @@ impl<T: CallTypes> Call<T> {
         let terms = &self.terms;
         let attempts = self.attempts.get_or_insert_with(|| HedgeCall::new(terms));
         if !clock::has_timer() {
-            // Without a timer there are no hedges. A call may also have left the runtime in which it started.
+            // Hedges need a timer. The call may also have left the runtime in which it started.
             let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
             let _ = attempts.next(terms, stopped, elapsed, random);
         }
@@ -144,7 +145,7 @@ impl<T: CallTypes> Call<T> {
         if self.early
             && let Some(running) = &mut self.running
         {
-            // An attempt that waits while others are in flight reserves neither a service nor a token.
+            // A pending attempt holds neither a service nor a token while others are in flight.
             running.readying.take_if(|readying| readying.attempt.is_none());
         }
         match decision {
@@ -169,7 +170,7 @@ impl<T: CallTypes> Call<T> {
         self.attempts.map_or(1, |attempts| attempts.in_flight())
     }
 
-    /// Sends the next attempt if one is due. Returns when to check again, or why none was sent.
+    /// Sends the next attempt if one is due. Returns the time of the next check, or the reason why none was sent.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<T::ServiceError>> {
         let Some(due) = self.upcoming else {
             // A replacement may still wait for its service.
@@ -177,7 +178,7 @@ impl<T: CallTypes> Call<T> {
             let end = self.end_of_hedging();
             return Ok(Hedging::Until(end.filter(|_| replacing && clock::has_timer())));
         };
-        // If the time comes between decision and check, the timer is due at once.
+        // If the time comes between the decision and this check, the timer expires immediately.
         if take(&mut self.early) || due > Instant::now() {
             return Ok(Hedging::Until(Some(due)));
         }
@@ -189,7 +190,7 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Readies a service and sends the next attempt.
+    /// Polls a service until it is ready, and sends the next attempt.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent<T::ServiceError>>> {
         let now = Instant::now();
         let mut readying = match ready!(self.poll_grant(now, cx)) {
@@ -234,8 +235,8 @@ impl<T: CallTypes> Call<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Notifies the observer of the last hedge, unless this was done. The hedge was polled before, so a guard has not
-    /// refused it.
+    /// Notifies the observer of the last hedge, unless that was already done. The hedge was already polled, so no guard
+    /// has refused it.
     fn announce(&mut self) {
         let Some(running) = &mut self.running else { return };
         let announced = running.unannounced.take();
@@ -245,7 +246,7 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Returns the next attempt with its permit, or the reason why there is none. The permit is acquired once.
+    /// Returns the next attempt with its permit, or the reason why there is none. The permit is acquired only once.
     fn grant(&mut self, now: Instant) -> Result<Readying<T>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
@@ -312,7 +313,7 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Returns the state that only hedged calls have, creating it if necessary.
+    /// Returns the state that only hedged calls have, which is created if necessary.
     fn running(&mut self) -> &mut Running<T> {
         let saved = self.saved.as_ref();
         let protocol = &self.shared.policy.settings.protocol;

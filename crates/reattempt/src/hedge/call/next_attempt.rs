@@ -1,4 +1,4 @@
-//! The next attempt, which is sent when it is due. If no further attempt is possible, the call may end.
+//! The next attempt, which is sent when it is due. If no attempt is possible, the call may end.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::CallTypes;
 
 impl<T: CallTypes> Call<T> {
-    /// Sends the next attempt if one is due. Returns the end of the call if there can be none and no other is in
+    /// Sends the next attempt if one is due. Returns the end of the call if no attempt is possible and none is in
     /// flight.
     pub(in crate::hedge) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<OverOf<T>, Hedging> {
         self.announce();
@@ -28,7 +28,7 @@ impl<T: CallTypes> Call<T> {
         let Some(stop) = self.decide(HedgeEvent::Stopped(reason)) else {
             return ControlFlow::Continue(Hedging::Until(None));
         };
-        // An error from readiness does not hide an outcome that is still available.
+        // An error from `poll_ready` does not replace an outcome that is still available.
         let error = error.map(|error| {
             let outcome = Outcome::Of(number, Err(T::Mode::own(error)));
             Over { outcome, stop }
@@ -41,7 +41,7 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Records that a timer has expired. Returns the end of the call, if it is out of time.
+    /// Records that a timer has expired. Returns the end of the call if it is out of time.
     pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<T>> {
         let due = self.upcoming;
         let stop = self.decide(HedgeEvent::TimePassed)?;
@@ -55,24 +55,24 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Drains the last refused response before the call waits for other attempts, which may need its connection.
-    /// Returns the end of the call if the budget refuses the next attempt and no other is in flight.
+    /// Returns the end of the call if the budget refuses the next attempt and none is in flight.
     pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<T>> {
         let running = self.running.as_ref()?;
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;
         }
-        // A hedge that the budget has not confirmed yet does not wait for a connection.
+        // A hedge that the budget has not yet confirmed does not need a connection.
         let waits = running.readying.as_ref().is_some_and(|next| next.service.is_some());
         if self.in_flight() == 0 {
             // From now on, only the next attempt can end the call, so it is created first.
             match self.bind(cx) {
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return self.last(stop),
-                // The budget may still refuse the next attempt. The last outcome is kept, because it is then returned.
+                // The last outcome is kept, because it is returned if the budget refuses the next attempt.
                 Poll::Pending => return None,
             }
         } else if !waits && running.may_be_cut_off() {
-            // If the attempts in flight are cut off, the last outcome is returned, so it is kept (BUF-8).
+            // The last outcome is kept, because it is returned if the attempts in flight are cut off (BUF-8).
             return None;
         }
         let running = self.running.as_mut()?;
@@ -81,8 +81,8 @@ impl<T: CallTypes> Call<T> {
         None
     }
 
-    /// Creates the next attempt, which then waits until it is due or its service is ready. Returns the reason if there
-    /// is none.
+    /// Creates the next attempt, which then waits until it is due or its service is ready. Returns the reason if it
+    /// cannot be created.
     fn bind(&mut self, cx: &mut Context<'_>) -> Poll<Option<StopReason>> {
         let granted = ready!(self.poll_grant(Instant::now(), cx)).and_then(|mut readying| {
             if readying.attempt.is_none() {

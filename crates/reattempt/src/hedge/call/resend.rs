@@ -13,8 +13,8 @@ use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, ResultOf, Sav
 use crate::shared::send_next;
 
 impl<T: CallTypes> Call<T> {
-    /// Returns `true` if this attempt must be replaced: once per call for each kind. Limits and the budget do not
-    /// apply, and the number of attempts in flight does not change.
+    /// Returns `true` if this attempt must be replaced, which happens once per call for each kind. Limits and the
+    /// budget do not apply, and the number of attempts in flight does not change.
     pub(in crate::hedge) fn is_replaced(&mut self, number: u32, undone: Option<Undone>) -> bool {
         let Some(undone) = undone else { return false };
         let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
