@@ -1,6 +1,6 @@
-//! The future of a call, which carries out the engine's decisions.
+//! The future of a call, which carries out the retry decisions.
 //!
-//! It has two states: an attempt is in flight, or the call is between attempts. [`Call`] has the state of the call
+//! It has two states: an attempt is in flight, or the call is between attempts. [`Call`] contains the state of the call
 //! itself.
 
 use std::fmt;
@@ -24,11 +24,11 @@ type CallOf<S, Req, P, Backoff, B, Mode> = Call<Types<S, Req, P, Backoff, B, Mod
 pin_project! {
     /// The future of a call that is retried.
     ///
-    /// If the future is polled again after its end, it stays pending.
+    /// If it is polled again after completion, it stays pending.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the attempt in flight, the wait and the hook. If a granted retry was not sent, its
-    /// tokens return to the budget.
+    /// Dropping the future cancels the attempt in flight, the delay or the hook. The tokens of a granted retry that was
+    /// not sent are returned to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, P, Backoff, B, Mode>
     where
@@ -82,7 +82,7 @@ where
     B: Budget,
     Mode: ErrorMode<S::Error>,
 {
-    /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned unchanged.
+    /// Creates the future of `call`. If `call` is `None`, the attempt's outcome is returned unchanged.
     #[inline]
     pub(super) fn new(attempt: Option<S::Future>, call: Option<CallOf<S, Req, P, Backoff, B, Mode>>) -> Self {
         Self { call, attempt, timer: Mode::Timer::default() }
@@ -121,7 +121,7 @@ fn poll_call<T: CallTypes<Strategy: Schedule>>(
                     Err(error)
                 }
             };
-            // Dropped before anything else: this cancels an interrupted attempt.
+            // Dropped first, which cancels an interrupted attempt.
             cut_off(interrupted.is_some(), || attempt.set(None));
             let since = T::Mode::timer(timer.as_mut()).and_then(AttemptTimer::reset);
             if let Some(ended) = call.overdue(&result, since) {

@@ -9,11 +9,11 @@ use crate::protocol::Protocol;
 
 /// A layer that adds retries to a client.
 ///
-/// All its services share the policy's budget. Put this layer outside everything that applies to each attempt:
-/// authentication, attempt timeouts, a breaker, load balancing. Put it inside everything that applies to each call: a
-/// trace of the whole call, an overall time limit. See [`order`](crate::order).
+/// All services that it creates share the policy's budget. Put this layer outside everything that applies to each
+/// attempt, such as authentication, attempt timeouts, a breaker or load balancing. Put it inside everything that
+/// applies to each call, such as a trace or an overall timeout. See [`order`](crate::order).
 ///
-/// Waiting requires a tokio runtime with its time driver ([`RetryPolicy`]).
+/// Delays require a tokio runtime with its time driver enabled ([`RetryPolicy`]).
 ///
 /// ```
 /// use reattempt::RetryLayer;
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// A policy is a layer, so that its settings can be written where the layer is used.
+/// A policy is itself a layer, so it can be passed to a `ServiceBuilder` directly.
 ///
 /// ```
 /// use reattempt::RetryPolicy;

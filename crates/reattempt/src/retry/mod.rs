@@ -1,12 +1,12 @@
-//! Parts of the retry middleware: its future, its limits, and the types for hooks and inner services.
+//! The parts of the retry middleware: its future, its limits, and the types for hooks and inner services.
 //!
 //! The middleware itself is at the crate root: [`RetryLayer`], [`RetryPolicy`](crate::RetryPolicy) and [`Retry`].
 //!
 //! | item | content |
 //! |---|---|
 //! | [`ResponseFuture`] | the future of one call |
-//! | [`Limits`] | a policy's limits, from [`RetryPolicy::limits`](crate::RetryPolicy::limits) |
-//! | [`AttemptContext`] | the next attempt, as passed to a `before_attempt` hook |
+//! | [`Limits`] | a policy's limits, returned by [`RetryPolicy::limits`](crate::RetryPolicy::limits) |
+//! | [`AttemptContext`] | the information about the next attempt for a `before_attempt` hook |
 //! | [`AttemptNumber`] | the attempt's number, in the extensions of its request |
 //! | [`StockPolicy`], [`StockDelay`] | a policy for tower's own `tower::retry::Retry`, and its delay between attempts |
 

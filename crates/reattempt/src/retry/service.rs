@@ -27,8 +27,8 @@ use crate::shared::Shared;
 /// A client whose calls are retried, created by [`RetryLayer`](crate::RetryLayer).
 ///
 /// The client has the inner service's response and error types. With [`attempt_timeout`](RetryPolicy::attempt_timeout)
-/// or [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner service
-/// and shares everything else.
+/// or [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. A clone has a clone of the inner
+/// service and shares everything else.
 ///
 /// ```no_run
 /// use bytes::Bytes;
@@ -65,7 +65,7 @@ impl<S: Clone, Policy> Retry<S, Policy> {
 }
 
 impl<S: Clone, Policy: Clone> Retry<S, Policy> {
-    /// Returns a handle to this client with options for all its calls. A request's own options have precedence.
+    /// Returns a handle to this client with options for all its calls. A request's own options take precedence.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
@@ -99,10 +99,10 @@ where
         self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
-    /// Saves the request and sends the first attempt through the readied inner service.
+    /// Saves the request and sends the first attempt through the inner service, which must be ready.
     ///
-    /// In two cases a clone replaces the readied instance, which releases its reservation: the policy has a
-    /// [`before_attempt`](RetryPolicy::before_attempt) hook, or the call is not sent.
+    /// If the policy has a [`before_attempt`](RetryPolicy::before_attempt) hook, or the call is not sent, a clone
+    /// replaces the instance that is ready. This releases any permit that it holds.
     fn call(&mut self, request: Req) -> Self::Future {
         self.call_within(None, request)
     }
@@ -110,16 +110,16 @@ where
 
 /// A way to carry out a call, chosen from its request.
 enum Plan {
-    /// The attempt's outcome is returned unchanged: nothing is saved, and no decision depends on the outcome.
+    /// Nothing is saved and nothing depends on the outcome, which is returned unchanged.
     Forward,
-    /// Saves the request; nothing else is needed before the first attempt.
+    /// The request is saved. Nothing else is needed before the first attempt.
     Plain,
-    /// Applies options, a hook, a deadline or a seed before the first attempt.
+    /// Options, a hook, a deadline or a seed are applied before the first attempt.
     Full,
 }
 
 impl Plan {
-    // Inlined, because as a separate function it would save and restore registers in every call.
+    // Inlined, because a separate function would save and restore registers in every call.
     #[inline(always)]
     fn of<P, Req, Backoff, B, Mode, E>(
         settings: &Settings<P, Backoff, B>,
@@ -167,7 +167,7 @@ where
     Backoff: Schedule,
     B: Budget,
 {
-    /// Starts a call with these options through the readied inner service.
+    /// Starts a call with these options through the inner service, which must be ready.
     pub(crate) fn call_with<Req>(
         &mut self,
         options: CallOptions,
@@ -182,9 +182,9 @@ where
         self.call_in_full(None, request)
     }
 
-    /// Starts a call through the readied inner service. It ends after the total time, or at an earlier deadline.
-    // Each function that takes a large request by value copies it. So this one is inlined, the plan is chosen by
-    // reference, and the plain plan is carried out here.
+    /// Starts a call that ends after the total time or at its own deadline, whichever is earlier.
+    // Each function that takes a large request by value copies it. Therefore, this one is inlined, the plan is chosen
+    // by reference, and the plain plan is carried out here.
     #[inline(always)]
     pub(crate) fn call_within<Req>(
         &mut self,
@@ -233,7 +233,7 @@ where
         }
     }
 
-    /// Carries out [`Plan::Full`]. The call ends after the total time, or at an earlier deadline.
+    /// Carries out [`Plan::Full`]. The call ends after the total time or at its own deadline, whichever is earlier.
     fn call_in_full<Req>(
         &mut self,
         total_time: Option<Duration>,
@@ -265,8 +265,8 @@ where
         };
         let shared = Arc::clone(&self.shared);
         let (sent_at, (attempt, first), retrying) = if late || settings.hook.is_some() {
-            // Releases the readied instance's reservation: a hook may need it, and a call that is too late is not sent
-            // (DL-3).
+            // Releases the permit of the instance that is ready. A hook may need it, and a call that is too late is not
+            // sent (DL-3).
             self.inner = self.inner.clone();
             if !late {
                 start.context.started = Some(Instant::now());
@@ -305,7 +305,7 @@ where
         ResponseFuture::new(attempt, Some(call))
     }
 
-    /// Releases the readied instance's reservation, such as a permit or a place in a queue.
+    /// Releases the reservation of the instance that is ready, such as a permit or a place in a queue.
     pub(crate) fn release(&mut self)
     where
         S: Clone,

@@ -45,7 +45,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         timeout.into_iter().chain(self.context.deadline).min()
     }
 
-    /// Returns the error of an interrupted attempt; `None` if the protocol has a response in its place.
+    /// Returns the error of an interrupted attempt, or `None` if the protocol has a response for it.
     pub(in crate::retry) fn interrupted(&mut self, since: Instant) -> (Option<T::Error>, TimeLimit) {
         let now = Instant::now();
         let limit = match self.context.deadline {
@@ -69,8 +69,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         T::Mode::timed_out(TimedOut { limit, after, endpoint, refused, source: T::Protocol::source_of_time_limit() })
     }
 
-    /// Returns the end of a call if a client or server below enforced the call's own deadline. This precedes the
-    /// classification, so the call ends as if this layer's timer had expired first (TN-4).
+    /// Returns the end of a call if the inner client or the server enforced the call's own deadline. This happens
+    /// before classification, so the call ends as if this layer's timer had expired first (TN-4).
     #[inline]
     pub(in crate::retry) fn overdue(&mut self, result: &ResultOf<T>, since: Option<Instant>) -> Option<AnswerOf<T>> {
         let deadline = self.context.deadline?;
@@ -129,7 +129,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         ControlFlow::Break(StopReason::Permanent)
     }
 
-    /// Records a failure that a retry may fix, and begins the retry if it is granted.
+    /// Records a retryable failure, and begins the retry if it is granted.
     // Not inlined, so that a call that succeeds at once does not reserve stack space for it.
     #[inline(never)]
     pub(in crate::retry) fn failed(
@@ -150,8 +150,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Ends the call without a retry. The caller gets the outcome, unless the deadline is the reason and the protocol
-    /// has a response for that (RET-3).
+    /// Ends the call without a retry. Returns the outcome, unless the reason is the deadline and the protocol has a
+    /// response for that (RET-3).
     fn give_up(&mut self, result: ResultOf<T>, classification: Classification, stop: StopReason) -> AnswerOf<T> {
         if T::Mode::ANSWERS && stop == StopReason::DeadlineExceeded {
             let failure = classification.verdict.failure();
@@ -167,7 +167,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         self.end_call(result, stop)
     }
 
-    /// Decides whether a retry follows. After that, only the retry uses the saved request.
+    /// Decides whether to retry. After that, only the retry uses the saved request.
     fn decide(
         &mut self,
         result: &ResultOf<T>,
@@ -196,7 +196,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
         let error = result.as_ref().err().map(T::Mode::view);
         let attempt = FailedAttempt {
-            // If a guard refused the backup, the refused attempt was another server's.
+            // If a guard refused the backup, the refused attempt was for another server.
             refused: facts.refused.filter(|_| !facts.from_fallback),
             undone: facts.undone,
             source_failed: error.is_some()

@@ -1,4 +1,4 @@
-//! The end of a call, which is reported to the budget, the schedule, the observer and the report slot.
+//! The end of a call, which is recorded in the budget, the schedule, the observer and the report slot.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Ends a call whose response is watched to its end. A separate function, so that protocols whose responses end
-    /// with their heads do not pay for it.
+    /// Ends a call whose response is watched to its end. This is a separate function, so that other protocols do not
+    /// pay for it.
     #[inline(never)]
     fn end_watched(&mut self, mut result: ResultOf<T>, stop: StopReason, open: bool) -> AnswerOf<T> {
         let account = open.then(|| self.take_account());
@@ -50,8 +50,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         result.map(|response| T::Protocol::watched(response, finish))
     }
 
-    /// Reports the end of the call to the budget and to observers. For the budget, an open response is not yet a
-    /// success. Returns the report if there is no response to contain it.
+    /// Records the end of the call in the budget, and notifies observers. An open response does not count as a success
+    /// yet. Returns the report if there is no response to contain it.
     #[inline(always)]
     fn account(&mut self, result: &mut ResultOf<T>, stop: StopReason, open: bool) -> Option<Report> {
         if stop == StopReason::Succeeded {
@@ -88,7 +88,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         Some(Ok(answer))
     }
 
-    /// Releases the permit, the saved request and the service now, instead of when the future is dropped.
+    /// Releases the permit, the saved request and the service now and not only when the future is dropped.
     #[inline]
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
@@ -108,12 +108,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             None if settings.budget.is_keyed() || settings.observer.is_some() => self.destination().into_owned(),
             None => String::new(),
         };
-        // A response that was classified as a failure is already reported.
+        // A response that was classified as a failure is already recorded.
         let retryable = succeeded && self.context.saves(&settings.limits);
         self.context.finish(settings, destination, retryable, (self.number, account))
     }
 
-    /// Records a final response that another attempt would not fix.
+    /// Records a final response that is not retryable.
     #[cold]
     pub(super) fn on_permanent_failure(&mut self, hint: ServerHint) {
         let settings = &self.shared.policy.settings;
@@ -123,7 +123,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Reports the end of the call to the budget for its destination.
+    /// Records the end of the call in the budget.
     fn settle_budget(&mut self, end: CallEnd) {
         let account = self.take_account();
         let retrying = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
@@ -138,7 +138,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Takes the account, which must be reported to the budget at the end of the call.
+    /// Takes the account, which must be recorded in the budget at the end of the call.
     fn take_account(&mut self) -> Account {
         let Some(retrying) = &mut self.retrying else { return Account::default() };
         let retrying = retrying.as_mut().project();
@@ -147,7 +147,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         account.started_by(std::mem::take(retrying.counted))
     }
 
-    /// Notifies a budget that counts calls of the call's start.
+    /// Records the start of the call in a budget that counts calls.
     #[cold]
     pub(in crate::retry) fn count(&mut self) {
         let start = Account::start(&self.destination(), &self.shared.policy.settings.budget);
@@ -157,7 +157,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Reports the end of the call, and returns the report for the response.
     pub(super) fn report_end(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
-        // A layer without retries has not given up on anything.
+        // A layer that makes no retries has not given up.
         if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.is_saved) {
             outer.give_up();
         }
@@ -170,7 +170,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 }
 
-/// Returns `true` if a call that could have been retried ends without a success.
+/// Returns `true` if a call that could have been retried ends without success.
 fn gave_up(stop: StopReason) -> bool {
     !matches!(stop, StopReason::Succeeded | StopReason::Permanent)
 }

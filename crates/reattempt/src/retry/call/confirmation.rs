@@ -1,4 +1,5 @@
-//! The confirmation of a retry by a remote budget. The call holds the outcome meanwhile, and the delay runs.
+//! The confirmation of a retry by a remote budget. The outcome is held until then, and the retry's delay has already
+//! started.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
@@ -21,7 +22,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Holds the outcome until the budget confirms the retry. The delay already runs.
+    /// Holds the outcome until the budget confirms the retry. The retry's delay starts now.
     #[cold]
     pub(super) fn hold(&mut self, held: Held<T>) {
         let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
@@ -29,13 +30,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         retrying.stage.set(Stage::Confirming);
     }
 
-    /// Continues with the budget's answer about the retry for which the outcome is held. Returns the end of the call,
-    /// if the retry is refused.
+    /// Handles the budget's decision on the retry. Returns the end of the call if the retry is refused.
     pub(super) fn confirm(&mut self, confirmed: Result<(), StopReason>) -> Option<AnswerOf<T>> {
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
         retrying.stage.set(Stage::Sent);
         let mut held = retrying.held.take()?;
-        // The response is drained from now on.
+        // Draining the response starts now.
         held.granted.now = Instant::now();
         let in_time = match retrying.progress {
             Some(progress) => {
@@ -59,8 +59,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Takes the saved request for a confirmed retry. The previous attempt's upload ends only here, because its
-    /// response goes to the caller if the retry is refused.
+    /// Takes the saved request for a confirmed retry. Only here does the previous attempt's upload end, because its
+    /// response is returned if the retry is refused.
     fn claim_request(&mut self) -> Result<T::Saved, StopReason> {
         let saved = self.saved.take_if(|saved| {
             // A reader of the previous attempt could use up the saved body.

@@ -1,7 +1,7 @@
 //! The state of one call in the retry layer, from its request to its outcome.
 //!
-//! During the first attempt it is little more than the saved request. The first failure allocates a box with the state
-//! that only retries need: the call's progress and the next attempt's stage.
+//! During the first attempt, it is little more than the saved request. The first failure allocates the state that only
+//! retries need: the call's progress and the next attempt's stage.
 
 mod attempt_end;
 mod call_end;
@@ -64,21 +64,22 @@ pin_project! {
         last_error: Option<T::Error>,
         // The head of the last refused response, for a hook or an error.
         refused: Option<RefusedResponse>,
-        // The start of the call, for a budget that counts calls.
+        // The call's account with a budget that counts calls.
         counted: Account,
         // The endpoint of the attempt in flight, if it is a retry or is sent late.
         tried: Tried,
         // The endpoints of the failed attempts.
         trail: Trail,
-        // The time by which hook and service must be ready for the next attempt, if there is a limit.
+        // The time by which the hook and the service must be ready for the next attempt, if there is a limit.
         ready_by: Option<Instant>,
         // The outcome of the last attempt, until the budget has confirmed a retry.
         held: Option<Box<Held<T>>>,
-        // The instance that sends the next attempt: the one being readied, or a clone of the one that sent the last.
+        // The instance for the next attempt: the one that is polled until it is ready, or a clone of the last
+        // attempt's.
         service: Option<T::Service>,
         // The source of the next attempt, from the confirmation until it is sent.
         next: Option<Next<T>>,
-        // The head of a next attempt that is already made, unless its hook is running.
+        // The head of a next attempt that already exists, unless its hook is running.
         head: Option<Box<T::Head>>,
         // The timer of the current stage.
         #[pin]
@@ -88,14 +89,14 @@ pin_project! {
     }
 }
 
-/// An outcome, with the retry that was granted after it.
+/// An outcome with the retry that was granted after it.
 struct Held<T: CallTypes> {
     result: ResultOf<T>,
     granted: Granted,
 }
 
 impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
-    // Not inlined, so that a call that succeeds at once does not contain it.
+    // Not inlined, so that the code of calls that succeed on the first attempt does not contain it.
     #[cold]
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         Box::pin(Self {
@@ -130,7 +131,7 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
         *self.project().service = Some(service);
     }
 
-    /// Takes the instance for the next attempt, unless it is already being readied.
+    /// Takes the instance for the next attempt, unless it is already being polled.
     fn take_sent(self: Pin<&mut Self>) -> Option<T::Service> {
         let this = self.project();
         match this.stage.project() {
@@ -139,7 +140,7 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
         }
     }
 
-    /// Creates the state for a first attempt that is not sent yet, because of a hook or because it is too late.
+    /// Creates the state for a first attempt that is not sent yet, because of a hook or a passed deadline.
     pub(in crate::retry) fn of_first((head, rest): (T::Head, T::Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
         let mut retrying = Self::new();
         let mut this = retrying.as_mut().project();
@@ -176,7 +177,7 @@ where
     start
 }
 
-/// Returns `true` if an unsaved call needs no state: no decision depends on its outcome, which is then returned
+/// Returns `true` if an unsaved call needs no state, because nothing depends on its outcome, which is returned
 /// unchanged.
 #[inline]
 pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
@@ -193,7 +194,8 @@ pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
 
 /// The start of a call.
 impl<T: CallTypes<Strategy: Schedule>> Call<T> {
-    /// Starts the call's time at the first pending poll. A call that is ready at once reads no clock.
+    /// Starts measuring the call's time when it first returns `Pending`. A call that completes immediately does not
+    /// read the clock.
     #[inline]
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
         if self.is_saved && self.context.started.is_none() {
@@ -207,14 +209,14 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         destination(protocol, self.saved.as_ref(), self.target.as_deref())
     }
 
-    /// Notifies schedules that many calls share of an attempt that is sent.
+    /// Notifies a schedule that several calls share of a sent attempt.
     #[inline]
     pub(super) fn on_send(&mut self) {
         self.sent_at = self.context.on_send(&self.shared.policy.settings.strategy);
     }
 }
 
-/// Returns a call's destination, from its saved request or as it was recorded.
+/// Returns a call's destination, from its saved request or the recorded one.
 fn destination<'a, Req, P: Replay<Req>>(
     protocol: &P,
     saved: Option<&'a P::Saved>,

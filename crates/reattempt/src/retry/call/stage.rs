@@ -1,5 +1,5 @@
-//! The stages before the next attempt: confirm it, drain the refused response, wait, call the hook, ready a service,
-//! send.
+//! The stages before the next attempt: confirm it, drain the refused response, wait, run the hook, wait until a service
+//! is ready, send.
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
@@ -22,33 +22,33 @@ use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{AnswerOf, AttemptKind, CallTypes, ClassifyOutcome, NextAttempt, Replay, ResultOf};
 use crate::shared::send_next;
 
-/// A hook that is running for a head.
+/// The future of a running hook, which returns the head.
 type HookFuture<Head> = Pin<Box<dyn Future<Output = Box<Head>> + Send>>;
 
 /// The source of the next attempt.
 pub(super) enum Next<T: CallTypes> {
     /// The saved request.
     Saved(T::Saved),
-    /// The attempt itself, created before it can be sent. Its head is apart, because a hook may have it.
+    /// The attempt itself, created before it can be sent. Its head is stored separately, because a hook may have it.
     Made(T::Rest),
 }
 
 pin_project! {
-    /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
+    /// The stage of the next attempt. The variants are in the order in which [`Call::poll_stages`] visits them.
     ///
-    /// An attempt is larger than the saved request. So it is created late: when its hook is due or, without a hook,
-    /// when its service is ready.
+    /// An attempt is larger than the saved request, so it is created as late as possible: for its hook or, without a
+    /// hook, when its service is ready.
     #[project = StageView]
     pub(super) enum Stage<T: CallTypes> {
-        // The budget has not confirmed the retry yet. The outcome that is held may still go to the caller.
+        // The budget has not confirmed the retry yet. If it refuses, the held outcome is returned.
         Confirming,
-        // The refused response is being read to its end, until `by` at the latest.
+        // The refused response is being drained, until `by` at the latest.
         Draining { #[pin] drain: T::Drain, by: Instant, due: Option<Instant> },
-        // The attempt is due at this time; `None` for immediately.
+        // The attempt is due at this time, or immediately if it is `None`.
         Waiting { due: Option<Instant> },
         // A hook is running for the attempt's head.
         Hooking { hook: HookFuture<T::Head> },
-        // The service is being readied for the attempt, which already exists if a hook has processed it.
+        // The service is being polled until it is ready. The attempt already exists if a hook has processed it.
         Readying,
         // The attempt is in flight.
         Sent,
@@ -59,7 +59,7 @@ pin_project! {
 struct Late;
 
 impl<T: CallTypes<Strategy: Schedule>> Call<T> {
-    /// Drops the outcome and starts the stages before the retry, which is made from the saved request.
+    /// Drops the outcome and starts the stages before the retry, which is created from the saved request.
     pub(super) fn begin_retry(&mut self, result: ResultOf<T>, granted: Granted, saved: T::Saved) {
         let settings = &*self.shared.policy.settings;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
@@ -92,7 +92,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 
     /// Polls until the next attempt is in flight, or until no further attempt is possible.
-    // Not inlined, so that a call that succeeds at once does not reserve stack space for it.
+    // Not inlined, so that a call that succeeds on the first attempt does not reserve stack space for it.
     #[inline(never)]
     pub(in crate::retry) fn poll_between(
         &mut self,
@@ -112,7 +112,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         mut timer: Pin<&mut T::Timer>,
     ) -> Poll<ControlFlow<AnswerOf<T>, T::Future>> {
         loop {
-            // If it is polled again after its end, a call stays pending.
+            // If a call is polled again after completion, it stays pending.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let mut this = retrying.as_mut().project();
             let ended = match this.stage.as_mut().project() {
@@ -122,11 +122,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                 }
                 StageView::Draining { drain, by, due } => {
                     let due = *due;
-                    // Without a timer, only data that is immediately available is drained.
+                    // Without a timer, only immediately available data is drained.
                     if drain.poll(cx).is_pending() && clock::has_timer() {
                         ready!(poll_sleep(this.sleep, cx, *by));
                     }
-                    // The response is dropped here, so that its connection is free or closed before the next attempt.
+                    // The response is dropped here, so that its connection is released or closed before the next
+                    // attempt.
                     this.stage.set(Stage::Waiting { due });
                     None
                 }
@@ -180,7 +181,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
     }
 
-    /// Continues after the wait, with the hook if there is one, or else with the service.
+    /// Continues after the delay, with the hook if there is one, otherwise with the service.
     fn finish_wait(&mut self) {
         let hook = self.call_hook();
         if let Some(retrying) = &mut self.retrying {
@@ -210,7 +211,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }))
     }
 
-    /// Sends the attempt through the readied service.
+    /// Sends the attempt through the service, which is ready.
     fn send(&mut self, timer: Pin<&mut T::Timer>) -> Option<T::Future> {
         let attempt = self.take_attempt()?;
         self.on_send();
@@ -244,7 +245,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         })
     }
 
-    /// Creates the next attempt from the saved request, and saves what further attempts need.
+    /// Creates the next attempt from the saved request, which stays saved for later attempts.
     fn next_attempt(&mut self, saved: T::Saved) -> T::Attempt {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
@@ -259,7 +260,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 
     /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
-    /// time left, or if neither the error type nor the protocol can express a passed deadline: the call then continues.
+    /// time left, or if neither the error type nor the protocol can represent a passed deadline. The call then
+    /// continues.
     fn too_late(&mut self) -> Option<AnswerOf<T>> {
         let deadline = self.context.deadline.filter(|_| T::Mode::ENDS_LATE)?;
         let now = Instant::now();
@@ -275,7 +277,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             Some(failure) => format!("the deadline passed before a retry; {failure} before"),
             None => "the deadline passed before the call was sent".to_owned(),
         };
-        // An attempt that was not sent is not counted.
+        // An unsent attempt is not counted.
         let unsent = if last_failure.is_none() { 0 } else { self.number };
         let number = std::mem::replace(&mut self.number, unsent);
         let ended = if T::Mode::ANSWERS {
@@ -290,8 +292,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         ended
     }
 
-    /// Ends a call whose service or hook was not ready in time. Returns `None` if no error can express that. The call
-    /// then continues to wait, until a deadline for which the protocol has a response.
+    /// Ends a call whose service or hook was not ready in time. Returns `None` if the error type cannot represent that.
+    /// The call then continues to wait, until a deadline for which the protocol has a response.
     #[cold]
     fn time_up(&mut self) -> Option<AnswerOf<T>> {
         let now = Instant::now();
@@ -328,8 +330,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 }
 
-/// Polls `work`, and a timer for its time limit. A running timer is polled first, so that nothing is sent too late. A
-/// limit that has passed is removed, because a call without another outcome continues to wait.
+/// Polls `work` with a time limit. A running timer is polled first, so that nothing is sent too late. A passed limit is
+/// removed, because a call without any other outcome continues to wait.
 fn poll_by<T>(
     mut sleep: Pin<&mut Option<Sleep>>,
     by: &mut Option<Instant>,
@@ -348,7 +350,7 @@ fn poll_by<T>(
     Poll::Ready(Err(Late))
 }
 
-/// Sleeps until `until`, with the previous stage's timer if there was one.
+/// Sleeps until `until`, reusing the previous stage's timer if there was one.
 fn poll_sleep(mut sleep: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
     match sleep.as_mut().as_pin_mut() {
         None => sleep.set(Some(sleep_until(until))),
