@@ -1,4 +1,4 @@
-//! The body of a guarded response, which ends the attempt's pass.
+//! The body of a guarded response, which ends the attempt's pass at its end.
 
 use http::HeaderMap;
 use http_body::{Body, Frame};
@@ -13,8 +13,8 @@ use crate::protocol::watched::{Watch, Watched};
 
 /// The body of a response returned through a [`GuardLayer`](super::GuardLayer).
 ///
-/// The body returns the frames of the inner service's body unchanged. If the guard holds a place for the response, the
-/// place is released when the body ends, fails or is dropped. Calls that end with trailers are judged here.
+/// The frames of the inner body are returned unchanged. If the guard holds a place for the response, the place is
+/// released when the body ends, fails or is dropped. The outcomes of calls that end with trailers are recorded here.
 pub type GuardedBody<B, G, P = Http> = Watched<B, Option<Pass<G, P>>>;
 
 /// Returns the body of a guarded response.
@@ -28,7 +28,7 @@ pub(crate) fn guarded_body<B: Body, G: Guard, P>(inner: B, pass: Option<Pass<G, 
     Watched { inner, watch: pass }
 }
 
-/// Watches the body of an HTTP response. The attempt is judged at the response head, unless the body fails.
+/// Watches the body of an HTTP response. The head determines the attempt's outcome, unless the body fails.
 impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
     type Error = B::Error;
 
@@ -47,7 +47,7 @@ impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
     }
 }
 
-/// Inspects a frame for a pass. `of_trailers` judges a call whose response has ended, and `of_error` one whose body
+/// Inspects a frame for a pass. `of_trailers` classifies a call whose response has ended, and `of_error` one whose body
 /// failed.
 pub(crate) fn watch_pass<G: Guard, P, D, E>(
     pass: &mut Option<Pass<G, P>>,
@@ -77,13 +77,13 @@ pub(crate) fn is_open<G: Guard, P>(pass: &Option<Pass<G, P>>) -> bool {
     pass.as_ref().is_some_and(Pass::is_open)
 }
 
-/// Returns `true` if the attempt was judged at its head, and the guard holds a place.
+/// Returns `true` if the outcome was recorded at the head and the guard holds a place.
 #[inline]
 fn is_held<G: Guard, P>(pass: &Option<Pass<G, P>>) -> bool {
     pass.as_ref().is_some_and(|pass| !pass.is_open())
 }
 
-/// Ends the pass. Judges the attempt first, unless it was judged at the head.
+/// Ends the pass. Records the outcome first, unless it was recorded at the head.
 fn end_pass<G: Guard, P>(
     pass: &mut Option<Pass<G, P>>,
     end: BodyEnd,

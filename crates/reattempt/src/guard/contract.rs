@@ -1,4 +1,4 @@
-//! The contract for authors of guards, of limit rules and of protocols.
+//! The traits and types for writing guards, limit rules and protocols.
 //!
 //! [`Guard`] needs no runtime. Two methods make a guard:
 //!

@@ -1,4 +1,4 @@
-//! The future of a guarded call, which waits for the guard if necessary, sends, and ends the pass.
+//! The future of a guarded call, which waits for the guard if necessary, sends the attempt, and ends the pass.
 
 use std::error::Error;
 use std::fmt;
@@ -30,11 +30,11 @@ pin_project! {
     ///
     /// # Cancel safety
     /// Dropping the future while the call waits removes the call from the queue, and nothing is sent. Dropping it later
-    /// cancels the attempt. The guard then records the attempt as abandoned, or as a timeout if the deadline has
-    /// passed, or if a layer's time limit dropped the attempt.
+    /// cancels the attempt. The guard then records the attempt as abandoned. If the deadline has passed, or a layer's
+    /// time limit dropped the attempt, it records a timeout.
     ///
-    /// `F` is the future of the inner service `S`. No trait bound connects the two, because the compiler could not
-    /// prove it for a boxed type in a spawned task.
+    /// `F` is the future of the inner service `S`. There is no trait bound between them, because the compiler could not
+    /// prove it for boxed types in spawned tasks.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, G: Guard, P, Mode> {
         #[pin]
@@ -51,11 +51,11 @@ pin_project! {
         // Taken when the wait is over.
         Waiting { waiting: Option<Box<Waiting<S, Req, G, P>>> },
         Sent {
-            // Declared before the attempt: if the attempt's destructor panics, the pass still ends.
+            // Declared before the attempt, so that the pass ends even if the attempt's destructor panics.
             pass: Option<Pass<G, P>>,
             #[pin]
             attempt: F,
-            // Created when the attempt is first not ready, if it has a time limit.
+            // Created when the attempt first returns `Pending`, if it has a time limit.
             timer: Option<Pin<Box<Sleep>>>,
         },
         Over,
@@ -76,12 +76,12 @@ pub(super) struct Waiting<S, Req, G: Guard, P> {
     wait: Wait,
 }
 
-/// The thing for which a call waits.
+/// The reason why a call is waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Guard,
     Service,
-    /// The inner service was not ready at once, so the guards must decide again before the attempt is sent.
+    /// The inner service was not ready immediately, so the guards must decide again before the attempt is sent.
     SlowService,
 }
 
@@ -117,7 +117,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
                 return Poll::Pending;
             };
             if self.sleep.is_none() && !clock::has_timer() {
-                // The call was created inside a runtime but is polled outside one, so nothing would end its wait.
+                // The call was created inside a runtime but is polled outside one, where no timer can end its wait.
                 let refused = Refused::new(GuardKind::UNNAMED, Reason::WaitTooLong);
                 return Poll::Ready(Err(OwnEnd::Refused(refused)));
             }
@@ -125,8 +125,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
         }
     }
 
-    /// Returns `Ready` at `until`, or after 1 ms if that has passed, so that a guard with a past time does not cause a
-    /// busy loop.
+    /// Returns `Ready` at `until`, or after 1 ms if `until` is in the past, to prevent a busy loop.
     fn poll_sleep(&mut self, until: Duration, now: Duration, cx: &mut Context<'_>) -> Poll<()> {
         const TICK: Duration = Duration::from_millis(1);
         let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
@@ -146,7 +145,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
         self.latest.is_some_and(|latest| latest <= now)
     }
 
-    /// Returns `Ready` once the request can be sent. If the service was not ready at once, the guards have decided
+    /// Returns `Ready` once the request can be sent. If the service was not ready immediately, the guards have decided
     /// again.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed<S::Error>>>
     where
@@ -164,7 +163,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
                 let now = now();
                 if !self.is_late(now) {
                     if self.sleep.is_none() && !clock::has_timer() {
-                        // The inner service wakes the call. Without a runtime, nothing wakes it at the deadline.
+                        // The inner service wakes the call. Without a runtime, no timer wakes it at the deadline.
                         return Poll::Pending;
                     }
                     ready!(self.poll_sleep(latest, now, cx));
@@ -188,7 +187,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
 /// The reason why a waiting call is not sent.
 enum Failed<E> {
     OwnEnd(OwnEnd),
-    /// The inner service failed to become ready.
+    /// The inner service's `poll_ready` failed.
     Service(E),
 }
 
@@ -209,7 +208,7 @@ impl<S, Req, F, G: Guard, P, Mode> ResponseFuture<S, Req, F, G, P, Mode> {
         Self::of(State::Waiting { waiting: Some(Box::new(waiting)) })
     }
 
-    /// Creates the future of a call that was admitted at once.
+    /// Creates the future of a call that was admitted immediately.
     #[inline]
     pub(crate) fn sent(pass: Pass<G, P>, attempt: F) -> Self {
         Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
@@ -310,7 +309,7 @@ where
     }
 }
 
-/// Returns `Ready` once the attempt's time is over, with that time limit.
+/// Returns `Ready` once the attempt's time limit has passed, with that limit.
 fn poll_timeout<G: Guard, P>(
     pass: Option<&Pass<G, P>>,
     timer: &mut Option<Pin<Box<Sleep>>>,
@@ -322,7 +321,7 @@ fn poll_timeout<G: Guard, P>(
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
 }
 
-/// The parts of a response's end that must still be observed.
+/// What must still be observed at the end of a response.
 #[derive(Default)]
 struct Followed {
     /// `true` if the outcome is read from the end of the response.
@@ -331,7 +330,7 @@ struct Followed {
     holds: bool,
 }
 
-/// Ends an attempt's ticket with its outcome, unless the outcome is read from the end of the response.
+/// Ends an attempt's ticket with its outcome, unless only the end of the response shows the outcome.
 #[inline]
 fn judge<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
 where

@@ -1,8 +1,8 @@
 //! Handles to read and control guards: the state, counts and tokens of each destination.
 //!
-//! Clones of a guard share its state, so a clone that a program keeps is a handle to the guard in the layer. The traits
-//! in this module read the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control` the same methods take the
-//! time as an argument, and their names end with `_at`.
+//! Clones of a guard share its state, so a clone is a handle to the guard in the layer. The traits in this module read
+//! the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control`, the same methods take the time as an
+//! argument, and their names end with `_at`.
 //!
 //! ```
 //! use reattempt::guard::CircuitBreaker;
@@ -53,7 +53,7 @@ pub trait CircuitBreakerExt: Timed<CircuitBreaker> {
         self.timed().counts_at(destination, now())
     }
 
-    /// Returns the time until a probe may be sent to `destination`; `None` unless the breaker is open.
+    /// Returns the time until a probe may be sent to `destination`, or `None` if the breaker is not open.
     fn open_time_left(&self, destination: &str) -> Option<Duration> {
         self.timed().open_time_left_at(destination, now())
     }
@@ -63,7 +63,7 @@ pub trait CircuitBreakerExt: Timed<CircuitBreaker> {
         self.timed().isolate_at(destination, now());
     }
 
-    /// Closes the breaker for `destination` and clears its counts. The results of calls in flight do not count.
+    /// Closes the breaker for `destination` and clears its counts. Calls in flight are not counted.
     fn close(&self, destination: &str) {
         self.timed().close_at(destination, now());
     }
@@ -125,14 +125,14 @@ impl ThrottleExt for Throttle {}
 /// assert_eq!(limit.tokens("https://one.example"), 0.0);
 /// ```
 pub trait RateLimitExt: Timed<RateLimit> {
-    /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
+    /// Takes `n` tokens. If there are fewer, takes none and returns `false`.
     ///
     /// [`wait_for_tokens`] waits until they are available.
     fn allow(&self, destination: &str, n: u32) -> bool {
         self.timed().allow_n_at(destination, n, now())
     }
 
-    /// Returns the tokens of `destination`; negative if some were taken in advance.
+    /// Returns the tokens of `destination`. The number is negative if some were taken in advance.
     fn tokens(&self, destination: &str) -> f64 {
         self.timed().tokens_at(destination, now())
     }
@@ -147,7 +147,7 @@ pub trait RateLimitExt: Timed<RateLimit> {
         self.timed().set_burst_at(destination, burst, now());
     }
 
-    /// Follows a quota that a server stated: `remaining` calls until `reset`, measured from now.
+    /// Adapts to a server's quota: `remaining` calls until `reset`, measured from now.
     fn follow(&self, destination: &str, remaining: u32, reset: Duration) {
         self.timed().follow_at(destination, remaining, reset, now());
     }

@@ -1,4 +1,4 @@
-//! The server's health, as judged from the classification of an outcome.
+//! The server's health, derived from the classification of an outcome.
 
 use std::error::Error;
 
@@ -6,10 +6,10 @@ use http::StatusCode;
 use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
-/// The statuses of a server that does not accept the work, or does not finish it in time.
+/// The statuses of a server that does not accept calls, or does not finish them in time.
 pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
 
-/// The judgement of an attempt's outcome, for a guard.
+/// The health and the server hint that a guard records for an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
     pub(crate) health: Health,
@@ -30,8 +30,8 @@ impl Judged {
 }
 
 /// Returns the health of an outcome. For a response with a permanent verdict, `permanent` decides, because the server
-/// or the caller may be at fault. `unavailable` lists the codes of a server that does not accept the work, or does not
-/// finish it in time.
+/// or the caller may be at fault. `unavailable` lists the codes of a server that does not accept calls, or does not
+/// finish them in time.
 #[inline]
 pub(crate) fn of_classification(
     classification: &Classification,
@@ -43,7 +43,7 @@ pub(crate) fn of_classification(
         (Verdict::Success, _) => Health::Served,
         (Verdict::Transient(failure) | Verdict::NotProcessed(failure), _) => of_failure(failure, unavailable),
         (_, Ok(permanent)) => permanent(),
-        // A refused certificate, or an error of an unknown type.
+        // A rejected certificate, or an error of an unknown type.
         (_, Err(_)) => Health::Failed,
     };
     Judged::new(health, classification.hint)
@@ -53,8 +53,8 @@ fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
     match failure.kind() {
         FailureKind::Throttled => Health::Overloaded,
         FailureKind::Timeout => Health::Unavailable,
-        // The request did not arrive in time (RFC 9110 §15.5.9): its body was slow, or the connection idle. This is not
-        // a success either, because some proxies send it on behalf of the servers behind them.
+        // The request did not arrive in time (RFC 9110 §15.5.9), because its body was slow or the connection idle. This
+        // is not a success either, because some proxies send a 408 on behalf of their servers.
         FailureKind::Server if failure.code() == Some(408) => Health::Ignored,
         FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => Health::Unavailable,
         _ => Health::Failed,
@@ -66,7 +66,7 @@ pub(super) fn of_status(status: StatusCode) -> Health {
     match status {
         StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => Health::Unavailable,
-        // These depend on the request. Otherwise one caller could open a breaker for all callers.
+        // These depend on the request. If they counted, one caller could open a breaker for all callers.
         StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => Health::Served,
         status if status.is_server_error() => Health::Failed,
         _ => Health::Served,

@@ -1,4 +1,4 @@
-//! The layer that puts a guard around a client, and its settings.
+//! The layer that adds a guard to a client, and its settings.
 
 use std::error::Error;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::protocol::{CloneRequest, Http, RequestProtocol, protocol_setters};
 
 /// A layer whose guard admits or refuses every attempt.
 ///
-/// The layer's clones and the services that it creates share the guard. The error type is tower's `BoxError`. If the
-/// attempt was refused, the source chain contains a [`Refused`](super::Refused). So a retry layer around it needs
-/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for refusals
-/// returns that response and keeps the inner service's error type.
+/// The layer's clones and the services that it creates share the guard. The error type is tower's `BoxError`, so an
+/// outer retry layer needs [`boxed_errors`](crate::RetryPolicy::boxed_errors). If the attempt was refused, the source
+/// chain contains a [`Refused`](super::Refused). A protocol that has a response for refusals returns that response and
+/// keeps the inner service's error type.
 ///
 /// ```
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -50,7 +50,7 @@ impl<G: Guard> GuardLayer<G> {
 }
 
 impl<G: Guard, P: RequestProtocol> GuardLayer<G, P> {
-    /// Creates a layer with a custom protocol value, for instance with its own classification or destination key.
+    /// Creates a layer with a custom protocol value, for example with a custom classification or destination key.
     /// Several layers may share the value.
     ///
     /// ```
@@ -71,7 +71,7 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     /// Creates a layer that guards calls to any service. `classifier` classifies the outcomes. All calls share one
     /// state, because such requests have no destination.
     ///
-    /// A response with a permanent verdict is recorded as served, and an error with such a verdict as a failure.
+    /// A response with a permanent verdict is recorded as served, and an error with a permanent verdict as a failure.
     ///
     /// ```
     /// use std::error::Error;
@@ -95,7 +95,7 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     }
 }
 
-/// HTTP settings that guards use.
+/// The HTTP settings that affect guards.
 ///
 /// ```
 /// use http::StatusCode;
@@ -136,14 +136,14 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         Self::shared(Shared { protocol, ..self.shared })
     }
 
-    /// Returns a layer with the same settings and another guard.
+    /// Returns a layer with the same settings and a different guard.
     pub(crate) fn with_guard<H: Guard>(self, guard: H) -> GuardLayer<H, P, Mode> {
         let Shared { protocol, observer, attempt_timeout, serves, .. } = self.shared;
         let guard = Arc::new(guard);
         GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout, serves })
     }
 
-    /// Configures the layer to stand in front of a server. A call that is dropped at its deadline is then recorded as
+    /// Configures the layer for use in front of a server. A call that is dropped at its deadline is then recorded as
     /// served, because the caller chose the deadline.
     pub(crate) fn before_server(mut self) -> Self {
         self.shared.serves = true;
@@ -154,15 +154,14 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
     ///
     /// The guards record a timeout as [unavailable](super::contract::Health::Unavailable). With tower's `Timeout`
     /// outside the layer, they would record an abandoned attempt. If the limit is above 30 s, a circuit breaker's probe
-    /// keeps its place for that long. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
+    /// keeps its place for that long. The call fails with a [`TimedOut`](crate::TimedOut) or the protocol's response.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
         self
     }
 
-    /// Returns a warning for each unusual setting of the guard, and for an [`attempt_timeout`](Self::attempt_timeout)
-    /// of zero.
+    /// Returns a warning for each unusual guard setting, and for an [`attempt_timeout`](Self::attempt_timeout) of zero.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, GuardLayer};
@@ -205,8 +204,8 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         self
     }
 
-    /// Changes the error type to tower's `BoxError`. A protocol that has a response for refusals needs this if the
-    /// inner service's error is a `BoxError`.
+    /// Changes the error type to tower's `BoxError`. This is needed if the inner service's error is a `BoxError` and
+    /// the protocol has a response for refusals.
     pub fn boxed_errors(self) -> GuardLayer<G, P, BoxedError> {
         GuardLayer::shared(self.shared)
     }

@@ -1,7 +1,7 @@
 //! Guard metrics, as OpenTelemetry instruments.
 //!
-//! [`GuardMetrics`] observes attempts that wait or are refused, records state changes of circuit breakers, and reads
-//! places, rates and probabilities. Each of these must be turned on separately.
+//! [`GuardMetrics`] counts attempts that wait or are refused, records state changes of circuit breakers, and reads
+//! places, rates and probabilities. Each of these must be enabled separately.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::Limit;
 use super::handle::{StateChange, ThrottleCounts, Usage};
 use crate::call::observe::{Event, Observer};
 
-/// Guard metrics, as OpenTelemetry instruments.
+/// A set of OpenTelemetry instruments for guards.
 ///
-/// | instrument | unit | labels | turned on by |
+/// | instrument | unit | labels | enabled by |
 /// |---|---|---|---|
 /// | `reattempt.guard.refused` (a counter) | `{attempt}` | guard, reason | [`GuardLayer::observe_with`](super::GuardLayer::observe_with) |
 /// | `reattempt.guard.waited` (a counter) | `{attempt}` | | the same |
@@ -30,7 +30,7 @@ use crate::call::observe::{Event, Observer};
 /// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate), for a send rate, a rate limit or a pace, while it is finite |
 /// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling), for a throttle |
 ///
-/// `past_head` counts the calls whose response head has arrived and whose body has not ended. `oldest_past_head` is the
+/// `past_head` counts the calls whose response head has arrived but whose body has not ended. `oldest_past_head` is the
 /// time since the oldest of these heads arrived.
 ///
 /// The labels are:
@@ -39,14 +39,14 @@ use crate::call::observe::{Event, Observer};
 ///   `pace` or `custom`.
 /// - **`reason`**: `open`, `too_many_requests`, `isolated`, `full`, `rate_exceeded`, `wait_too_long`, `too_large` or
 ///   `shed`.
-/// - **`name`**: the name of the breaker, or the name given for a gauge.
+/// - **`name`**: the name of the breaker, or the name passed for a gauge.
 /// - **`from`**, **`to`**: `closed`, `half-open`, `open` or `forced open`.
 /// - **`destination`**: on the counters, only if [`with_destinations`](Self::with_destinations) is called.
 ///
-/// An attempt that is refused after a wait is counted as waited and as refused. A gauge is read when its reader
+/// An attempt that is refused after a wait counts as both waited and refused. Gauges are read when the metrics reader
 /// collects.
 ///
-/// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
+/// The instruments belong to a meter named `reattempt`. To use the global provider, pass
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// ```
@@ -96,7 +96,7 @@ impl GuardMetrics {
         }
     }
 
-    /// Adds the destination to the counters' labels. Default: off, because each destination adds its own time series.
+    /// Adds the destination to the counters' labels. Default: off, because each destination creates new time series.
     pub fn with_destinations(self) -> Self {
         Self { destinations: true, ..self }
     }

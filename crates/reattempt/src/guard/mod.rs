@@ -1,8 +1,8 @@
 //! Admission control for every attempt: circuit breakers and other guards, in one layer type.
 //!
-//! A retry budget limits retries. A guard decides on every attempt, including the first: a breaker refuses calls to a
-//! server that is down, and a limit delays calls. [`GuardLayer`] runs any guard around any client. Put it **inside** a
-//! retry layer, so that the guard decides on each attempt.
+//! A retry budget limits only retries. A guard decides on every attempt, including the first: a breaker refuses calls
+//! to a server that is down, and a limit delays calls. [`GuardLayer`] runs any guard around any client. Put it
+//! **inside** a retry layer, so that the guard decides on each attempt.
 //!
 //! ```
 //! use http_body_util::Full;
@@ -37,34 +37,34 @@
 //!
 //! Several guards form a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
 //! second guard refuses, the first is notified that nothing was sent. After a wait, a breaker decides again, so that a
-//! queued call is not sent to a server that has failed in the meantime. Limits do not decide again: the call keeps its
+//! queued call is not sent to a server that failed in the meantime. Limits do not decide again: the call keeps its
 //! place, token or turn.
 //!
-//! [`erase`](contract::erase) gives all guards one type, for lists that are known only at run time.
+//! [`erase`](contract::erase) erases a guard's type, for lists that are known only at run time.
 //!
 //! # Refusals
 //!
-//! After a refusal, nothing was sent, and the server has not failed. So outer budgets and guards do not record it.
+//! A refused attempt was not sent, so it is not a server failure. Outer budgets and guards do not record it.
 //!
 //! If a refusal has a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and sends the
-//! attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So while a
-//! breaker is open, calls fail at once, except in the last second before it admits a probe. With longer waits, many
-//! calls would be sent at the same time and overload the server that the breaker protects. To let calls wait longer for
-//! a rate limit, use its [`queue`](RateLimit::queue).
+//! attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. While a
+//! breaker is open, calls therefore fail immediately, except in the last second before it admits a probe. With longer
+//! waits, many calls would be sent at the same time and overload the server that the breaker protects. To let calls
+//! wait longer for a rate limit, use its [`queue`](RateLimit::queue).
 //!
 //! If a service between the retry layer and the guard follows redirects, the refused request may be [a later
-//! hop](crate::order#services-that-follow-redirects). So a request that must not be processed twice is sent again only
-//! if nothing below the retry layer has polled its body.
+//! hop](crate::order#services-that-follow-redirects). A request that must not be processed twice is therefore sent
+//! again only if nothing inside the retry layer has polled its body.
 //!
-//! Over HTTP, the last attempt that the policy allows is not sent again after a refusal. It consumes the saved request,
-//! so that memory is released early.
+//! Over HTTP, the last allowed attempt is not sent again after a refusal, because it consumes the saved request to
+//! release memory early.
 //!
-//! | client | the caller gets |
+//! | client | result of a refused call |
 //! |---|---|
 //! | HTTP, reqwest, any other | a boxed error with a [`Refused`] in its source chain |
 //! | a protocol that has a response for refusals | that response, with the [`Refused`] in its extensions |
 //!
-//! A waiting call does not hold a readied instance of the inner service: the service is readied after the wait.
+//! A waiting call does not hold an instance of the inner service that is ready. `poll_ready` is called after the wait.
 //!
 //! # Server failures
 //!
@@ -73,18 +73,18 @@
 //! | outcome | [`Health`](contract::Health) |
 //! |---|---|
 //! | success, a 4xx that is not listed below, 501, 505 | served |
-//! | 425, a 5xx that is not listed below, a lost connection, a refused certificate, an unknown error | failed |
+//! | 425, a 5xx that is not listed below, a lost connection, a rejected certificate, an unknown error | failed |
 //! | 503, 504, a timeout | unavailable |
 //! | 429 | overloaded |
 //! | 408, an error in the caller's own request body | ignored |
 //!
-//! 501 and 505 respond to a request that no server would accept, and 408 to one that did not arrive in time. So one
-//! caller of a gateway cannot open its breaker for all callers. The layer does not know how much of a body was sent, so
-//! every 408 is ignored.
+//! A 501 or 505 means that no server would accept the request, and a 408 that it did not arrive in time. They do not
+//! count as failures, so one caller of a gateway cannot open its breaker for all callers. Every 408 is ignored, because
+//! the layer cannot determine how much of a body was sent.
 //!
 //! A 429 may concern only one of the server's tenants. A gateway whose tenants have their own quotas has two options.
-//! It can add the tenant to the destination key with [`Http::destination`](crate::Http::destination). Or it can exclude
-//! 429 from the breaker's failures:
+//! It can add the tenant to the destination key with [`Http::destination`](crate::Http::destination). Alternatively, it
+//! can exclude 429 from the breaker's failures:
 //!
 //! ```
 //! use reattempt::guard::CircuitBreaker;
@@ -94,19 +94,19 @@
 //! let breaker = CircuitBreaker::rate().is_excluded(neutral);
 //! ```
 //!
-//! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before that is [abandoned](contract::End::Abandoned), which is no evidence about the server. It is a timeout if its
-//! deadline has passed, or if the attempt timeout of a retry or guard layer further out dropped it. If tower's
-//! `Timeout` is outside the guards, it looks to them like a caller that hangs up: put it inside, or use
+//! The outcome of an HTTP call is recorded at its response head, and that of a call with trailers at its trailers. A
+//! call that is dropped earlier is [abandoned](contract::End::Abandoned), which shows nothing about the server. It is a
+//! timeout if its deadline has passed, or if the attempt timeout of an outer retry or guard layer dropped it. Outside
+//! the guards, tower's `Timeout` looks like a caller that cancels. Put it inside, or use
 //! [`attempt_timeout`](GuardLayer::attempt_timeout).
 //!
-//! A call that is dropped after its first message is served, because many callers end a stream this way. A probe of a
-//! half-open breaker is judged at its first message.
+//! A call that is dropped after its first message is recorded as served, because many callers end a stream this way.
+//! The outcome of a half-open breaker's probe is recorded at its first message.
 //!
 //! # The server's own limit
 //!
-//! Responses may state a quota in `RateLimit` or `x-ratelimit` fields. A [`RateLimit`] follows it if the layer reads
-//! these fields:
+//! Responses may contain a quota in `RateLimit` or `x-ratelimit` fields. A [`RateLimit`] adapts to it if the layer
+//! reads these fields:
 //!
 //! ```
 //! use reattempt::Http;
@@ -119,26 +119,27 @@
 //!
 //! # reqwest
 //!
-//! reqwest's requests have no public extensions. So a guard sees neither an attempt's deadline nor that the attempt is
-//! a hedge:
+//! Reqwest requests have no public extensions. A guard therefore cannot detect an attempt's deadline, or that the
+//! attempt is a hedge:
 //!
-//! - An attempt may wait past its deadline, until a retry or hedge layer outside drops it. Limit the guard's waiting
+//! - An attempt may wait past its deadline, until an outer retry or hedge layer drops it. Limit the guard's waiting
 //!   time.
 //! - A hedge may wait.
-//! - An attempt that its caller or a hedge layer drops at its deadline is recorded as abandoned, not as a timeout. Set
-//!   an [`attempt_timeout`](GuardLayer::attempt_timeout) below the time limit for a call, as the standard stack does.
+//! - An attempt that the caller or a hedge layer drops at its deadline is recorded as abandoned and not as a timeout.
+//!   Set an [`attempt_timeout`](GuardLayer::attempt_timeout) below the time limit for a call, as the standard stack
+//!   does.
 //!
 //! A deadline from [`Http::options_for`](crate::Http::options_for) is visible to guards.
 //!
 //! # Observation
 //!
-//! The traits in [`handle`] read a guard. The layer's observers are notified of attempts that wait or are refused.
-//! `CircuitBreaker::on_state_change` is notified of state changes. `TracingObserver` writes both to `tracing`.
-//! `metrics::GuardMetrics`, behind the feature `opentelemetry`, measures them.
+//! The traits in [`handle`] read a guard's state. The layer's observers are notified of attempts that wait or are
+//! refused. `CircuitBreaker::on_state_change` is notified of state changes. `TracingObserver` writes both to `tracing`.
+//! `metrics::GuardMetrics`, behind the feature `opentelemetry`, counts both.
 //!
 //! # Custom guards
 //!
-//! [`contract`] contains everything needed to write a guard. [`handle`] reads and controls a guard in use.
+//! [`contract`] contains everything needed to write a guard. [`handle`] contains traits that read and control a guard.
 
 mod body;
 pub mod contract;

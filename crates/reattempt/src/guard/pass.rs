@@ -12,7 +12,7 @@ use super::shared::{Shared, now};
 use crate::call::cut_off::{is_cut_off, set_server};
 use crate::call::options::CallOptions;
 
-/// The ticket of one attempt, with the data that its end needs.
+/// The ticket of one attempt, with the data that is needed to end it.
 ///
 /// Dropping the pass, even during a panic, ends the ticket according to the attempt's phase.
 pub struct Pass<G: Guard, P> {
@@ -75,7 +75,7 @@ impl<G: Guard, P> Pass<G, P> {
         resumed
     }
 
-    /// Requests new decisions from the guards, because the attempt has since waited for the inner service.
+    /// Requests a new decision from the guards, because the attempt has since waited for the inner service.
     pub(super) fn renew(&mut self, destination: &str, now: Duration) -> Result<(), Refused> {
         let arrival = self.arrival(destination, now);
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
@@ -83,7 +83,7 @@ impl<G: Guard, P> Pass<G, P> {
         Ok(())
     }
 
-    /// Records when the attempt is sent.
+    /// Records the time at which the attempt is sent.
     pub(super) fn sending(&mut self, now: Duration) {
         self.since = now;
     }
@@ -93,7 +93,7 @@ impl<G: Guard, P> Pass<G, P> {
         self.shared.guard.server(self.ticket.as_ref()?)
     }
 
-    /// Records that the inner future is polled: from now on, the attempt may have reached the server.
+    /// Records that the inner future is polled. From now on, the attempt may have reached the server.
     pub(super) fn polled(&mut self) {
         self.phase = Phase::Sent;
     }
@@ -152,7 +152,7 @@ impl<G: Guard, P> Pass<G, P> {
         self.end_ticket(&End::Judged { health, hint, quota, after }, now);
     }
 
-    /// Passes an end to the guard, and keeps the ticket that it returns.
+    /// Passes an end to the guard, and stores the ticket that it returns.
     #[inline]
     fn end_ticket(&mut self, end: &End, now: Duration) {
         if let Some(ticket) = self.ticket.take() {

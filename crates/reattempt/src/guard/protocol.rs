@@ -1,4 +1,4 @@
-//! The part of a protocol that guards need: the health of an outcome, and responses that hold a pass.
+//! The part of a protocol that guards need: the health of outcomes, and responses that hold a pass.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::{ClassifyOutcome, CloneRequest, Http, SavedClone};
 
 impl Http {
-    /// Returns the health of a response whose status alone makes it a success.
+    /// Returns the health of a response that is a success based on its status alone.
     #[inline]
     pub(super) fn served_by_status(
         &self,
@@ -43,14 +43,14 @@ pub enum OwnEnd {
     TimedOut {
         /// The time limit.
         after: Duration,
-        /// The name of the server, if the guard has chosen it.
+        /// The name of the server, if the guard has chosen one.
         server: Option<Arc<str>>,
     },
-    /// The request cannot be rewritten for the server that the guard has chosen.
+    /// The request cannot be rewritten for the chosen server.
     Unwritable(BoxError),
 }
 
-/// A protocol whose guards can follow responses of type `Response` to their ends. Sealed.
+/// A protocol whose guards can watch responses of type `Response` to their end. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this `GuardLayer` cannot guard a service whose response is `{Response}` and whose error is `{E}`",
     note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or that of reqwest 0.13 with the feature `reqwest` of reattempt; the error must be `Into<BoxError>`",
@@ -63,7 +63,7 @@ where
     /// The response of a guarded call.
     type Guarded<G: Guard>;
 
-    /// Returns the health of a response if its head alone shows that the call was served.
+    /// Returns the health of a response if its head is enough to show that the call was served.
     #[doc(hidden)]
     #[inline]
     fn served(&self, response: &Response, options: Option<&CallOptions>) -> Option<Judged> {
@@ -161,7 +161,7 @@ where
         Err(boxed(reason))
     }
 
-    /// Returns the response, and ends the pass: a response of an arbitrary type has no known body.
+    /// Returns the response and ends the pass, because a response of an arbitrary type has no known body.
     fn guarded<G: Guard>(response: R, _: bool, pass: Option<Pass<G, Self>>) -> R {
         if let Some(pass) = pass {
             pass.over(BodyEnd::Complete);

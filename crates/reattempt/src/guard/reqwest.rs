@@ -1,4 +1,4 @@
-//! Guards around `reqwest::Client`.
+//! Guard support for `reqwest::Client`.
 
 use std::error::Error;
 
@@ -40,8 +40,8 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         Err(boxed(reason))
     }
 
-    /// Wraps the body of a response for which a guard holds a place; this rebuilds the response, with its URL. Any
-    /// other response is returned unchanged.
+    /// Wraps the body if a guard holds a place for the response. This rebuilds the response with its URL. Any other
+    /// response is returned unchanged.
     fn guarded<G: Guard>(response: Response, _: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         let Some(pass) = pass else { return response };
         let (head, body) = with_url(response).into_parts();
@@ -50,7 +50,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     }
 }
 
-/// Returns a response of the `http` crate that converts to a reqwest response with the same URL.
+/// Returns an `http::Response` that converts to a reqwest response with the same URL.
 pub(crate) fn with_url(response: Response) -> http::Response<Body> {
     let url = response.url().clone();
     let mut response = http::Response::<Body>::from(response);

@@ -25,10 +25,10 @@ use crate::send::{Sending, send_method};
 
 /// A client whose guard admits or refuses every attempt, created by [`GuardLayer`](super::GuardLayer).
 ///
-/// Clones share the guard. Cloning this type clones the inner service. A call that waits or is refused also clones the
-/// inner service, to release the readied instance.
+/// Clones share the guard. Cloning this type clones the inner service. A call that waits or is refused also clones it,
+/// to release the instance that is ready.
 ///
-/// Waiting needs a tokio runtime with its time driver enabled. Without a runtime, no call waits.
+/// Waiting requires a tokio runtime with its time driver enabled. Without a runtime, no call waits.
 pub struct Guarded<S, G, P = Http, Mode = BoxedError> {
     pub(crate) inner: S,
     pub(crate) shared: Arc<Shared<G, P>>,
@@ -40,7 +40,7 @@ impl<S, G, P, Mode> Guarded<S, G, P, Mode> {
         Self { inner, shared, mode: PhantomData }
     }
 
-    /// Returns the guard, whose state can then be read.
+    /// Returns the guard, for example to read its state.
     pub fn guard(&self) -> &G {
         &self.shared.guard
     }
@@ -64,7 +64,7 @@ where
         self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
-    /// Requests the guard's decision. If it admits, the readied instance sends the request at once.
+    /// Requests the guard's decision. If the guard admits the call, the request is sent immediately.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &self.shared;
         let view = P::view(&request);
@@ -90,7 +90,7 @@ where
                 let testimony = Testimony::of(view);
                 let (began, latest) = (arrival.now, arrival.latest);
                 let destination = arrival.destination.into();
-                // The readied instance is released, so that other calls need not wait for this one.
+                // The instance that is ready is released, so that other calls need not wait for this one.
                 self.inner = self.inner.clone();
                 let service = self.inner.clone();
                 let waiting = Waiting::new(pass, destination, began, latest, service, request, testimony);

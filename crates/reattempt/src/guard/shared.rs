@@ -8,7 +8,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 use crate::call::clock;
 use crate::call::observe::{Event, Observer};
 
-/// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take it.
+/// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take the time.
 ///
 /// ```
 /// use reattempt::guard::handle::{self, BreakerState};
@@ -27,7 +27,7 @@ pub(crate) struct Shared<G, P> {
     pub(crate) protocol: P,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(crate) attempt_timeout: Option<Duration>,
-    /// `true` if the layer stands in front of a server. Deadlines then come from the server's callers.
+    /// `true` if the layer is in front of a server. Deadlines then come from the server's callers.
     pub(super) serves: bool,
 }
 
@@ -57,8 +57,7 @@ impl<G: Guard, P> Shared<Option<G>, P> {
 }
 
 impl<G: Guard, P> Shared<G, P> {
-    /// Requests the guard's decision for an attempt. An impatient attempt is not queued, and neither is one without a
-    /// timer.
+    /// Requests the guard's decision for an attempt. An impatient attempt, or one without a timer, is not queued.
     pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
         match self.guard.admit(arrival) {
             Admit::Waiting(ticket) if !arrival.patient || !clock::has_timer() => {

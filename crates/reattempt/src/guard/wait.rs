@@ -1,4 +1,4 @@
-//! Waiting for a rate limit's tokens, for work that is not a guarded call.
+//! A function that waits for a rate limit's tokens, for work that is not a guarded call.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 
 use super::shared::now;
 
-/// Waits until `n` tokens of `destination` may be used, but not longer than `longest`.
+/// Waits until `n` tokens of `destination` are available, at most `longest`.
 ///
-/// This function is the equivalent of `WaitN` in x/time/rate, for work that does not pass through a
-/// [`GuardLayer`](super::GuardLayer): a batch of `n` messages, or bytes. The tokens are reserved at once, so a later
-/// change of the rate or the burst does not change the wait.
+/// This is the equivalent of `WaitN` in Go's x/time/rate. Use it for work that does not pass through a
+/// [`GuardLayer`](super::GuardLayer), such as a batch of `n` messages or bytes. The tokens are reserved immediately, so
+/// a later change of the rate or the burst does not change the wait.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -29,8 +29,8 @@ use super::shared::now;
 ///
 /// # Errors
 ///
-/// Returns an error at once, and takes no tokens, if `n` exceeds the burst ([`Reason::TooLarge`]) or if the tokens
-/// would come later than `longest` ([`Reason::WaitTooLong`]).
+/// Returns an error immediately, and takes no tokens, if `n` exceeds the burst ([`Reason::TooLarge`]) or the wait would
+/// exceed `longest` ([`Reason::WaitTooLong`]).
 ///
 /// # Cancel safety
 ///
@@ -57,7 +57,7 @@ pub async fn wait_for_tokens(limit: &RateLimit, destination: &str, n: u32, longe
     Ok(())
 }
 
-/// A reservation that is cancelled if the wait for it is dropped.
+/// A reservation that is cancelled on drop if it was not used.
 struct Unused(Option<Reservation>);
 
 impl Drop for Unused {

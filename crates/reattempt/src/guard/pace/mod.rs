@@ -1,6 +1,6 @@
-//! The guard for turns: each call is admitted one interval after the previous one.
+//! The pacing guard, which admits each call one interval after the previous one.
 //!
-//! [`Responsive`] determines the interval and the time of each turn; `queue` determines the order of waiting calls.
+//! [`Responsive`] determines the interval and the time of each turn. `queue` determines the order of waiting calls.
 
 mod queue;
 mod sync;
@@ -18,21 +18,21 @@ use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 use self::queue::{Admission, Queue, Step};
 use crate::call::random::{CallRandom, Seed};
 
-/// A guard that makes calls take turns: each is admitted one interval after the previous one.
+/// A guard that paces calls: each is admitted one interval after the previous one.
 ///
 /// Use it if a server throttles its callers and all calls of a client should slow down together. All callers that share
-/// the interval take turns in one sequence, so the rate is 1/interval, however many callers there are. While nothing is
-/// throttled, the interval is 0, and a call costs only a few counter updates.
+/// the interval take turns, so the rate is 1/interval, however many callers there are. While nothing is throttled, the
+/// interval is 0, and a call costs only a few counter updates.
 ///
-/// [`Responsive`] documents how the interval moves, and its settings; for turns, `initial` is 10 µs unless it is set.
-/// The timer has a resolution of 1 ms and rounds up. If several turns are due, they are taken at once.
+/// [`Responsive`] documents how the interval changes, and its settings. For a pace, the default of `initial` is 10 µs.
+/// The timer has a resolution of 1 ms and rounds up. If several turns are due, they are taken together.
 ///
-/// A pace has one interval for all destinations, so a destination that throttles slows down calls to all others. Give
-/// each service a client with its own pace. [`SendRate`](super::SendRate) has a rate per destination, with the rule of
-/// AWS's clients.
+/// A pace has one interval for all destinations, so throttling by one destination slows down calls to all others. Give
+/// each service a client with its own pace. [`SendRate`](super::SendRate) has a rate per destination, and uses the
+/// algorithm of AWS's clients.
 ///
-/// Put it last among several guards. If calls wait for another guard after their turns, several of them may be sent at
-/// once.
+/// If there are several guards, put it last. If calls waited for another guard after their turns, several might be sent
+/// at once.
 ///
 /// ```
 /// use http_body_util::Full;
@@ -53,15 +53,16 @@ use crate::call::random::{CallRandom, Seed};
 /// # The queue
 ///
 /// Calls are admitted in order of arrival, except that a new call may overtake waiting ones when the interval falls to
-/// zero. At most 1024 calls wait, each at most 30 s ([`queue`](Self::queue)). A call is refused at once if the queue is
-/// full or its turn comes after its deadline. The refusal contains the time until the turn. If a waiting call's turn
-/// moves too far away, the call is refused then. Hedges do not wait: they are sent only if their turn has come.
+/// zero. At most 1024 calls wait, each at most 30 s ([`queue`](Self::queue)). A call is refused immediately if the
+/// queue is full or its turn comes after its deadline. The refusal contains the time until the turn. If a waiting
+/// call's turn moves too far away, the call is refused then. Hedges do not wait. They are sent only if their turn has
+/// come.
 ///
-/// A call that is dropped while it waits gives its turn back. So does a call that took its turn and is not sent, unless
-/// another turn was taken after it. Under an open load of twice its capacity, a service receives about its capacity
-/// (`lab responsive --turns`).
+/// A call that is dropped while it waits returns its turn. So does a call that took its turn but is not sent, unless
+/// another turn was taken after it. If the offered load is twice a service's capacity, the service receives about its
+/// capacity (`lab responsive --turns`).
 ///
-/// The share of its capacity that a service then serves depends on how it counts calls. The laboratory measured these
+/// The share of its capacity that a service then uses depends on how it counts calls. The laboratory measured these
 /// shares in the second minute of an open load, with responses after 5 ms:
 ///
 /// | the service refuses | capacity | load | served | with a timer of 1 µs |
@@ -76,21 +77,21 @@ use crate::call::random::{CallRandom, Seed};
 /// | | 500/s | 1,000/s | 61 % | 81 % |
 /// | | 5,000/s | 6,000/s | 35 % | 57 % |
 ///
-/// So a service that requires an exact gap of a few milliseconds or less serves much less than its capacity. One cause
-/// is tokio's timer: its resolution is 1 ms, so several turns are taken at once. The other cause is that refusals
-/// arrive late.
+/// A service that requires an exact gap of a few milliseconds or less therefore serves much less than its capacity. One
+/// cause is tokio's timer, whose resolution is 1 ms, so several turns are taken at once. The other cause is that
+/// refusals arrive late.
 ///
-/// # What moves the interval
+/// # What changes the interval
 ///
 /// | health of the outcome | the interval |
 /// |---|---|
 /// | [`Overloaded`](Health::Overloaded): 429 | grows |
-/// | [`Served`](Health::Served): a success, or an error caused by the caller such as 404 or 501 | shrinks after ten of them, or at once after several refusals |
+/// | [`Served`](Health::Served): a success, or an error caused by the caller such as 404 or 501 | shrinks after ten of them, or immediately after several refusals |
 /// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | does not change |
 ///
-/// 503 does not change the interval, because it signals an outage at least as often as overload. Slower calls do not
-/// end an outage, and the interval would stay long for hundreds of calls afterwards. This example is for a service that
-/// throttles with 503:
+/// A 503 does not change the interval, because it signals an outage at least as often as overload. Slower calls do not
+/// end an outage, and the interval would stay long for hundreds of calls afterwards. For a service that throttles with
+/// 503:
 ///
 /// ```
 /// use http::StatusCode;
@@ -106,12 +107,13 @@ use crate::call::random::{CallRandom, Seed};
 /// # Together with retries
 ///
 /// Inside a [`RetryLayer`](crate::RetryLayer) with any schedule, every attempt waits for its turn, in addition to the
-/// delay before a retry. The wait is part of the attempt. So the limit on elapsed time does not include the wait in
-/// advance, but an attempt timeout or a deadline ends it.
+/// delay before a retry. The wait is part of the attempt. The limit on elapsed time therefore does not take it into
+/// account in advance, but an attempt timeout or a deadline ends it.
 ///
-/// If the same interval is the retry layer's *schedule*, each outcome would be recorded twice, and each retry would
-/// wait twice. In that case put the guard **outside**, with [`waits_only`](Self::waits_only). It then delays the first
-/// attempt. The schedule delays the retries, within the limits, and records every outcome once.
+/// If the same interval is also the retry layer's *schedule*, each outcome would be recorded twice, and each retry
+/// would wait twice. In that case, put the guard **outside** the retry layer, with [`waits_only`](Self::waits_only).
+/// The guard then delays first attempts. The schedule delays retries, within the limits, and records every outcome
+/// once.
 ///
 /// ```
 /// use reattempt::guard::{GuardLayer, Pace};
@@ -164,7 +166,7 @@ use crate::call::random::{CallRandom, Seed};
 #[must_use = "a setter returns a new guard"]
 pub struct Pace {
     responsive: Responsive,
-    /// `true` if outcomes move the interval.
+    /// `true` if outcomes change the interval.
     records: bool,
     seed: Option<Seed>,
     queue: Arc<Queue>,
@@ -180,7 +182,7 @@ enum State {
     Admitted(Admitted),
 }
 
-/// A call that may be sent: its turn, the number of earlier moves, and its random number stream.
+/// A call that may be sent: its turn, the number of earlier changes, and its random number stream.
 #[derive(Debug)]
 struct Admitted {
     turn: ReservedTurn,
@@ -188,11 +190,11 @@ struct Admitted {
     stream: Option<u64>,
 }
 
-/// 30 s is the default limit on elapsed time. At 5,000 calls per second, the last of 1024 calls waits a fifth of a
-/// second.
+/// 30 s is the default limit on elapsed time. At 5,000 calls per second, the last of 1024 calls waits 0.2 s.
 const DEFAULT_PATIENCE: Patience = Patience { calls: 1024, time: Duration::from_secs(30) };
 
-/// `queue` and `no_queue` return a pace with its own queue; the other setters share it. The interval stays shared.
+/// `queue` and `no_queue` return a pace with a new queue; all other setters keep the queue. The interval is always
+/// shared.
 impl Pace {
     /// Creates a guard that admits calls one interval apart.
     pub fn new(interval: Responsive) -> Self {
@@ -201,7 +203,7 @@ impl Pace {
         Self { responsive: interval, records: true, seed: None, queue }
     }
 
-    /// If `on`, the guard only delays calls and does not record outcomes. Default: outcomes are recorded.
+    /// Sets whether the guard only delays calls, without recording outcomes. Default: `false`.
     ///
     /// Use it around a retry layer whose schedule is the same interval, because that layer records the attempts and
     /// their outcomes.
@@ -209,20 +211,20 @@ impl Pace {
         Self { records: !on, ..self }
     }
 
-    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s, the default limit on
-    /// elapsed time. At 5,000 calls per second, the last of 1024 waiting calls waits a fifth of a second.
+    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 calls for 30 s, the default limit
+    /// on elapsed time. At 5,000 calls per second, the last of 1024 waiting calls waits 0.2 s.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self { queue: Arc::new(Queue::new(Patience { calls, time })), ..self }
     }
 
-    /// Refuses calls whose turn has not come, instead of making them wait.
+    /// Refuses calls whose turn has not come, instead of queueing them.
     pub fn no_queue(self) -> Self {
         self.queue(0, Duration::ZERO)
     }
 
-    /// Makes every change of the interval reproducible, for tests and simulations. Each call has its own stream of
-    /// random numbers, assigned in the order in which calls are admitted.
+    /// Makes every change of the interval reproducible, for tests and simulations. Each call gets its own stream of
+    /// random numbers, assigned in the order of admission.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(Seed::new(seed)), ..self }
     }
@@ -232,7 +234,7 @@ impl Pace {
         &self.responsive
     }
 
-    /// Returns the rate of one call per interval; infinite while the interval is 0.
+    /// Returns the rate of one call per interval, which is infinite while the interval is 0.
     pub fn limit(&self) -> Limit {
         Limit::every(self.responsive.interval())
     }
@@ -331,7 +333,7 @@ impl Guard for Pace {
         }
     }
 
-    /// Keeps the turn. The call is sent later than it was admitted, so its sending is recorded again.
+    /// Keeps the turn. The call is sent later than it was admitted, so the time at which it is sent is recorded again.
     fn renew(&self, ticket: PaceTicket, _: &Arrival<'_>) -> Result<PaceTicket, Refused> {
         Ok(match ticket.0 {
             State::Admitted(admitted) if self.records => {

@@ -1,9 +1,9 @@
-//! The queue of calls that wait for their turns, first come first served, with time as an argument.
+//! The first-come, first-served queue of calls that wait for their turns, with time as an argument.
 //!
-//! The interval alone determines when a turn may be taken; the queue determines the order. A call is woken when it
+//! The interval determines when a turn may be taken, and the queue determines the order. A call is woken when it
 //! becomes first, and the first call is woken when its turn moves earlier. Every other call wakes up at the expected
-//! time of its turn. So a call that is not polled when its turn comes delays those behind it by one interval, and never
-//! blocks them.
+//! time of its turn. A call that is not polled when its turn comes therefore delays later calls by one interval, but
+//! never blocks them.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -16,8 +16,8 @@ use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
 use super::sync::{Mutex, MutexGuard};
 
-/// The time after which the first call in the queue checks again. Outcomes outside this queue, from a schedule or
-/// another pace, may have shortened the interval.
+/// The time after which the first call in the queue checks again. Outcomes outside this queue, recorded by a schedule
+/// or another pace, may have shortened the interval.
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// The queue of a pace and its clones.
@@ -28,13 +28,13 @@ pub(super) struct Queue(Mutex<Line>);
 pub(super) enum Step {
     /// The call has left the queue with its turn.
     Reserved(ReservedTurn),
-    /// The call keeps waiting. It checks again at the given time, unless it is woken earlier.
+    /// The call keeps waiting. It checks again at this time, unless it is woken earlier.
     Waiting(Duration),
     /// The call has left the queue without a turn.
     Refused(Refused),
 }
 
-/// The result for an arriving call: its turn, or its place in the queue.
+/// The result for an arriving call: its turn or its place in the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Reserved(ReservedTurn),
@@ -55,7 +55,7 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a turn if one is available and no call waits. Otherwise the call is queued or refused.
+    /// Takes a turn if one is available and no call is waiting. Otherwise, the call is queued or refused.
     pub(super) fn admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Admit<Admission> {
         let mut line = self.lock();
         if line.is_empty()
@@ -80,7 +80,7 @@ impl Queue {
 
     /// Takes a waiting call's turn if it has come.
     pub(super) fn resume(&self, pace: &Responsive, waiter: WaiterId, arrival: &Arrival<'_>, waker: &Waker) -> Step {
-        // Dropped after the lock is released.
+        // Declared first, so that it is dropped after the lock is released.
         let _gone;
         let mut line = self.lock();
         let ahead = line.position_of(waiter).unwrap_or(0);
@@ -101,7 +101,7 @@ impl Queue {
         step
     }
 
-    /// Removes a call that is not sent; those behind it move up.
+    /// Removes a call that is not sent. Those behind it move up.
     pub(super) fn leave(&self, waiter: WaiterId) {
         let mut line = self.lock();
         let left = line.leave(waiter);
@@ -116,7 +116,7 @@ impl Queue {
     }
 }
 
-/// Returns the refusal of a call that arrives last, if it may not wait for its turn.
+/// Returns the refusal of an arriving call, if it may not wait for its turn.
 fn refusal(line: &Line, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
     let due = pace.turn_due(arrival.now, line.len());
     let patience = line.patience();

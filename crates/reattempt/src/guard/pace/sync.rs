@@ -1,6 +1,6 @@
-//! The queue's lock: from std, or from the model checker under `--cfg loom`.
+//! The queue's lock: std's, or loom's under `--cfg loom`.
 //!
-//! The models are in the tests of `reattempt-schedule-responsive`. They include this file and the queue.
+//! The loom models are in the tests of `reattempt-schedule-responsive`, which include this file and the queue.
 
 #[cfg(loom)]
 pub(super) use loom::sync::{Mutex, MutexGuard};
