@@ -45,8 +45,8 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// of retries. [`cautious`](Self::cautious) documents its own bounds. All bounds are exact, because tokens are counted
 /// atomically in whole millionths.
 ///
-/// Recommended for a ratio or a rate: 10 % of normal traffic (range 1 to 50 %), with a capacity for two seconds of such
-/// retries (range one to five).
+/// For a ratio or a rate, 10 % of normal traffic is recommended (range 1 to 50 %). The recommended capacity is two
+/// seconds of such retries (range one to five).
 ///
 /// # Destinations
 ///

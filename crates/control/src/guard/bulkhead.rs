@@ -35,8 +35,9 @@ use crate::destination_table::Entry;
 /// - A limit of 0 admits nothing, and no calls are queued.
 /// - A place passed to a waiting call stays reserved until the call's maximum wait has passed. If the call has not been
 ///   polled by then, the place goes to the next one.
-/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight, which loses
-///   nothing. If every candidate has a call in flight, calls to the new destination are admitted without a limit.
+/// - If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight, so
+///   nothing is lost. If every candidate has a call in flight, calls to the new destination are admitted without a
+///   limit.
 /// - An unread body holds its place. [`usage_at`](Self::usage_at) returns the number of unfinished bodies and the age
 ///   of the oldest.
 ///

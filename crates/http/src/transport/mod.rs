@@ -164,8 +164,8 @@ enum Sign {
     At(Phase),
 }
 
-/// Walks the chain. Outer errors take precedence, because they show which side caused an inner one: a broken pipe may
-/// come from the server or from the caller's own request body.
+/// Walks the chain. Outer errors take precedence, because they show which side caused an inner one. For example, a
+/// broken pipe may come from the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), phase: Phase) -> Option<Verdict> {
     let below = |phase| source(error).and_then(|source| walk(source, phase));
     match sign(error, phase) {

@@ -48,8 +48,8 @@ pin_project! {
     /// [`ReplayError::NotKept`].
     ///
     /// The size hint is that of the caller's body, minus the bytes that this reader has returned. A second attempt
-    /// therefore has the same framing as the first. There is one exception: if the body is a single in-memory buffer
-    /// and the caller's hint was not exact, the size hint has no upper bound.
+    /// therefore has the same framing as the first. The exception is a single in-memory buffer for which the caller's
+    /// hint was not exact: its size hint has no upper bound.
     ///
     /// Readers share no state if the body is empty or a single [in-memory](ReplayBody::new) buffer.
     ///

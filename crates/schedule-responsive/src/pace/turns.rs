@@ -1,16 +1,16 @@
 //! The turns of calls: the time of the next turn, and the rule that moves the interval.
 //!
 //! All callers take turns in a single order, so the rate is one call per interval. With the schedule's rule, clients
-//! would use 50 % to 85 % of a service with a capacity of 1/s, and 4 % of one that counts calls per second. Four
-//! changes raise this to 80 % or more for a token bucket, a bounded queue and a one-second window. The same is true of
-//! a service that requires an exact gap, if the timer can measure the gap. With a gap of 0.2 ms and a timer resolution
-//! of 1 ms, clients use 17 % to 40 % of the service. With a resolution of 1 µs, they use more than 80 %, if responses
-//! take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! would use 50 % to 85 % of a service with a capacity of 1/s. If the service counts calls per second, they would use 4
+//! %. Four changes raise this to 80 % or more for a token bucket, a bounded queue and a one-second window. The same is
+//! true of a service that requires an exact gap, if the timer can measure the gap. With a gap of 0.2 ms and a timer
+//! resolution of 1 ms, clients use 17 % to 40 % of the service. With a resolution of 1 µs, they use more than 80 %, if
+//! responses take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise successes at
 //!   an earlier, longer interval would shorten an interval at which calls are refused.
-//! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow,
-//!   because the service accepted a whole run at the previous interval.
+//! - A step down is a probe. If a call admitted after it is refused, the step is undone, and the interval does not
+//!   grow. The service accepted a whole run at the previous interval.
 //! - Refusals without a success in between lengthen the interval further, but count as one run. Afterwards, each
 //!   success halves the interval, until it is one move above its value at the start of the run.
 //! - Calls that arrive further apart than the interval are not delayed. With a factor of 1.5, it takes 28 refusals to

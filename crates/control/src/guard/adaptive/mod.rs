@@ -59,9 +59,9 @@ pub use window::LimitWindow;
 /// - Limits range from 1 to 200 and start at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
 /// - Places work as in a [`Bulkhead`](crate::Bulkhead): they are held until the end of the body, and calls can
 ///   [`queue`](Self::queue).
-/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
-///   a sample first, otherwise the least recently used. The evicted destination loses its learned limit. If every
-///   candidate has a call in flight, calls to the new destination are admitted without a limit.
+/// - If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight,
+///   preferably one without samples, otherwise the least recently used. The replaced destination loses its learned
+///   limit. If every candidate has a call in flight, calls to the new destination are admitted without a limit.
 ///
 /// ```
 /// use std::time::Duration;

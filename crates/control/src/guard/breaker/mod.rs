@@ -88,8 +88,8 @@ use counts::Outcome;
 ///   capped at [`max_open_time`](Self::max_open_time), but the rate rule always respects up to 30 s.
 /// - Time does not go backwards: an earlier time is replaced by the latest one.
 /// - At most [`max_destinations`](Self::max_destinations) destinations have their own breaker. If the table is full, a
-///   new destination evicts a breaker without a call in flight: a closed one with an empty window first, otherwise the
-///   least recently used. The evicted state is lost, and an open breaker is reported as closed. An
+///   new destination replaces one without a call in flight, preferably one with a closed breaker and an empty window,
+///   otherwise the least recently used. Its state is lost, and an open breaker is reported as closed. An
 ///   [isolated](Self::isolate_at) breaker is never evicted. If nothing can be evicted, calls to the new destination are
 ///   admitted without a breaker.
 ///

@@ -60,10 +60,10 @@ pub use reservation::Reservation;
 /// - If the rate changes, waiting calls are admitted earlier or later. A [`Reservation`] keeps its time.
 /// - A call that is admitted but not sent returns its token, if the bucket has had room for it in the meantime.
 /// - Tokens that a later reservation depends on are not returned until that reservation's time.
-/// - If the [table](Self::max_destinations) is full, a new destination evicts one whose bucket is full again and that
-///   has neither a call in flight nor a reservation. No token is lost or created. A quota stated by the server is
-///   forgotten until the next response restates it. If nothing can be evicted, new destinations share one bucket. A
-///   call to one of them may then be refused because of calls to the others.
+/// - If the [table](Self::max_destinations) is full, a new destination replaces one with a full bucket and neither a
+///   call in flight nor a reservation. No token is lost or created. A quota stated by the server is forgotten until the
+///   next response restates it. If nothing can be evicted, new destinations share one bucket. A call to one of them may
+///   then be refused because of calls to the others.
 /// - A destination with its own rate or burst is never evicted, and gets an entry even if the table is full.
 ///
 /// ```

@@ -3,8 +3,8 @@
 //! Every take advances a *position*, and a booking stores the position just after its tokens. The two positions
 //! determine how many tokens have been taken since, and when the booking's tokens will have been added.
 //!
-//! A reservation keeps its time. Tokens returned while a later reservation is pending could therefore be used twice: by
-//! a new call, and by that reservation, which then gets its tokens early. Three rules prevent this:
+//! A reservation keeps its time. If tokens were returned while a later reservation is pending, they could be used
+//! twice: by a new call, and by that reservation. Three rules prevent this:
 //!
 //! | returned by | tokens returned |
 //! |---|---|

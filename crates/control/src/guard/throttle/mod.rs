@@ -40,10 +40,10 @@ use window::{Requests, Window};
 /// - Every outcome other than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an accept,
 ///   including a 500. Calls in flight and abandoned calls also count as accepts.
 /// - A refusal has no known wait, because the next call may be admitted.
-/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
-///   counts first, otherwise the least recently used. Its counts are discarded, so ten more calls are sent even if the
-///   server refuses them. If every candidate has a call in flight, calls to the new destination are admitted without
-///   being counted.
+/// - If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight,
+///   preferably one without counts, otherwise the least recently used. Its counts are discarded, so ten more calls are
+///   sent even if the server refuses them. If every candidate has a call in flight, calls to the new destination are
+///   admitted without being counted.
 ///
 /// ```
 /// use std::time::Duration;
