@@ -218,7 +218,7 @@ impl<'a> RequestView<'a> {
     }
 
     /// Returns the URI's scheme and authority, each if present.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn scheme_and_authority(&self) -> (Option<&'a str>, Option<&'a str>) {
         match self.0 {
             Head::Message { target: Target::Uri(uri), .. } => {

@@ -19,6 +19,7 @@ pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
 
 /// Returns the default destination: the URI's authority, or the `Host` header if `by_host` is set. An `https`
 /// destination begins with the scheme, because it may be a different server than the `http` one.
+#[inline(always)]
 pub(super) fn default_destination(request: RequestView<'_>, by_host: bool) -> Cow<'_, str> {
     match request.scheme_and_authority() {
         (scheme @ (None | Some("" | "http")), Some(authority)) => normal(authority, scheme),

@@ -243,15 +243,13 @@ impl RequestProtocol for Http {
         self.redirects == Some(false) && !self.generate_keys && !request.is_repeatable()
     }
 
-    #[inline]
+    // Not inlined: with the default destination, which it contains, it is one function for all layers.
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
-        bounded(match &self.destination {
-            Some(destination) => match request.uri() {
-                Some(Cow::Borrowed(uri)) => destination(uri),
-                Some(Cow::Owned(uri)) => destination(&uri).into_owned().into(),
-                None => default_destination(request, false),
-            },
-            None => default_destination(request, self.by_host),
+        let own = self.destination.as_ref().and_then(|destination| Some((destination, request.uri()?)));
+        bounded(match own {
+            Some((destination, Cow::Borrowed(uri))) => destination(uri),
+            Some((destination, Cow::Owned(uri))) => destination(&uri).into_owned().into(),
+            None => default_destination(request, self.by_host && self.destination.is_none()),
         })
     }
 }
