@@ -143,7 +143,7 @@ where
         }
         settings.protocol.forward(request, opening.start.added())
     };
-    let timed = Timed::until(opening.start.context.deadline, opening.start.now);
+    let (deadline, now) = (opening.start.context.deadline, opening.start.now);
     let hedges = opening.hedges();
     let mut call = Call::new(Arc::clone(shared), opening, saved, target);
     if counts {
@@ -152,6 +152,7 @@ where
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
     let frame = if hedges { Some(Sending::first()) } else { Sending::outermost() };
+    let timed = Timed::until(deadline, now);
     let attempt = inner.call(attempt);
     drop(timed);
     if let Some(frame) = frame {

@@ -79,6 +79,9 @@ pub(super) const LINES: &[Line] = &[
         title: "the same, fresh, 1 KiB body",
         ours: "ours",
         goals: &[
+            // A saved head (1,800), the second call of the client (1,500), a restored head (4,000), the number and the
+            // report in extensions (1,200), and the decision with its state.
+            goal(Instructions, AtMost(14_384.0)),
             goal(Instructions, Shown(TOWER)),
             goal(Instructions, Shown(&["seatbelt"])),
             goal(Allocations, AtMost(11.0)),

@@ -158,6 +158,9 @@ pub(super) const LINES: &[Line] = &[
         title: "fresh call through a breaker",
         ours: "ours",
         goals: &[
+            // A layer whose guard has no rule is 690, of which the second reading of the clock is 107: a breaker needs
+            // none. The least code is 396, because it has one server, one form of its name and no options.
+            goal(Instructions, AtMost(998.0)),
             goal(Instructions, Shown(&["resilience-breaker", "seatbelt"])),
             goal(Instructions, Shown(&["least"])),
             goal(Allocations, AtMost(0.0)),
@@ -169,6 +172,7 @@ pub(super) const LINES: &[Line] = &[
         title: "fresh call through a rate limit",
         ours: "ours",
         goals: &[
+            goal(Instructions, AtMost(1_037.0)),
             goal(Instructions, Shown(&["tower-limit", "resilience-limiter"])),
             goal(Instructions, Shown(&["least"])),
         ],
@@ -179,6 +183,8 @@ pub(super) const LINES: &[Line] = &[
         title: "fresh call through a bulkhead",
         ours: "ours",
         goals: &[
+            // The place is released with the body, so the ticket ends twice, and the time of the head is read.
+            goal(Instructions, AtMost(1_272.0)),
             goal(Instructions, Shown(&["tower-limit", "resilience-bulkhead"])),
             goal(Instructions, Shown(&["least"])),
         ],
@@ -189,6 +195,7 @@ pub(super) const LINES: &[Line] = &[
         title: "fresh call through an adaptive limit",
         ours: "ours",
         goals: &[
+            goal(Instructions, AtMost(1_434.0)),
             goal(Instructions, Shown(&["tower-acc", "resilience-adaptive"])),
             goal(Instructions, Shown(&["least"])),
         ],
@@ -199,14 +206,13 @@ pub(super) const LINES: &[Line] = &[
         title: "fresh call through the standard stack",
         ours: "ours",
         goals: &[
-            // The retry layer is 1,890 of them, and the deadline in the extensions is 1,000, which no peer has. Two
-            // guards, the attempt timeout, errors in boxes and three readings of the clock are the rest.
-            goal(Instructions, Times(0.82, &["resilience-stack", "seatbelt-stack"])),
-            goal(Instructions, Shown(&["mixed-stack"])),
+            // The retry layer is 1,920 of the 4,370. Two guards, the attempt timeout, errors in boxes and two readings
+            // of the clock are the rest. The deadline is not in the extensions, which would cost 1,000 more and three
+            // allocations (`least-extension`): layers pass it down through the thread.
+            goal(Instructions, Times(0.58, &["resilience-stack", "seatbelt-stack"])),
+            goal(Instructions, Times(0.89, &["mixed-stack"])),
             goal(Instructions, Shown(&["ours-retry"])),
-            // The deadline is in the extensions of every attempt, for the services inside. The first value of a request
-            // takes three: `http` allocates the map, its table and the value. `least-extension` does no more than that.
-            goal(Allocations, Above(3.0, "ours-retry")),
+            goal(Allocations, Above(0.0, "ours-retry")),
         ],
     },
 ];
