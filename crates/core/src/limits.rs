@@ -18,14 +18,14 @@ use crate::{Recommended, Warning};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The maximum number of attempts, including the first; 0 and 1 both turn retries off. Default 3: a fourth attempt
-    /// rarely succeeds where three failed.
+    /// The maximum number of attempts, including the first; 0 and 1 both turn retries off. Default: 3, because a fourth
+    /// attempt rarely succeeds where three failed.
     pub max_attempts: u32,
     /// The maximum time from the start of the call to the start of its last attempt; `None` means no limit. A retry
-    /// whose delay would end later is not sent. Default 30 s: most callers have given up by then.
+    /// whose delay would end later is not sent. Default: 30 s, because most callers have given up by then.
     pub max_elapsed: Option<Duration>,
-    /// The longest delay that a server may request. If it requests more, the call is not retried. Default 60 s, but the
-    /// default `max_elapsed` of 30 s takes effect first.
+    /// The longest delay that a server may request. If it requests more, the call is not retried. Default: 60 s, but
+    /// the default `max_elapsed` of 30 s takes effect first.
     pub max_server_delay: Duration,
 }
 

@@ -63,7 +63,7 @@ pub trait Schedule: Send + Sync + 'static {
         SentAt::default()
     }
 
-    /// Records the success of a call, retried or not.
+    /// Records the success of a call, whether or not it was retried.
     #[inline]
     fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {}
 

@@ -31,11 +31,11 @@
 //!
 //! # When to use it alone
 //!
-//! Use it to read or check service configs, or to apply gRPC's retry rules in your own client. Nothing here sleeps or
-//! sends. No data from a peer or a config can cause a panic. The crate `reattempt` decides and retries, and re-exports
-//! these items in `reattempt::grpc`.
+//! Use it to read or check service configs, or to apply gRPC's retry rules in your own client. Nothing in this crate
+//! sleeps or sends requests. No data from a peer or a config can cause a panic. The crate `reattempt` makes the retry
+//! decisions, and re-exports these items in `reattempt::grpc`.
 //!
-//! Ids in brackets (`PB-4`, `SC-6`) are rules in `docs/RULES.md` of the repository.
+//! Ids in brackets (`PB-4`, `SC-6`) refer to rules in the repository's `docs/RULES.md`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

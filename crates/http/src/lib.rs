@@ -27,9 +27,9 @@
 //!
 //! # When to use it alone
 //!
-//! Use it to classify outcomes in your own retry loop, proxy or monitor. Nothing here sleeps or sends. The features
-//! `hyper`, `reqwest` and `tonic` add these clients' errors. The crate `reattempt` decides and retries, and re-exports
-//! these items in `reattempt::classify`.
+//! Use it to classify outcomes in your own retry loop, proxy or monitor. Nothing in this crate sleeps or sends
+//! requests. The features `hyper`, `reqwest` and `tonic` add support for these clients' errors. The crate `reattempt`
+//! makes the retry decisions, and re-exports these items in `reattempt::classify`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -8,7 +8,7 @@ use crate::ServerHint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// The attempt has an outcome.
+    /// The attempt ended with an outcome.
     Judged {
         /// The server's health, as judged from the outcome.
         health: Health,

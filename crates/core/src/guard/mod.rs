@@ -97,8 +97,8 @@ use crate::Warning;
 /// [`end_ticket`](Guard::end_ticket) exactly once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses
 /// the attempt.
 ///
-/// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>`
-/// are guards too; `None` admits everything. [`erase`] gives all guards the same type.
+/// A pair of guards is itself a guard: its second guard is called only if the first admits the attempt. `Arc<G>` and
+/// `Option<G>` are guards too; `None` admits everything. [`erase`] gives all guards the same type.
 #[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait Guard: Send + Sync + 'static {
     /// The ticket that an admitted or queued attempt holds.
@@ -109,7 +109,7 @@ pub trait Guard: Send + Sync + 'static {
     /// Never returns [`Admit::Waiting`] for an arrival that is not [patient](Arrival::patient).
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket>;
 
-    /// Records the end of an attempt, sent or not.
+    /// Records the end of an attempt, whether or not it was sent.
     ///
     /// Returns the ticket if the guard holds its place until the response body ends. The ticket is then passed to this
     /// method again, with [`End::Over`].

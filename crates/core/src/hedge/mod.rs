@@ -1,7 +1,7 @@
 //! The decisions of a hedged call, whose attempts run in parallel.
 //!
 //! The decisions depend only on plain values: the terms of the call, the state of its attempts, an event and the time.
-//! The ids in brackets (HG-4) are the rules of gRPC's proposal A6 in `docs/RULES.md`. They apply to HTTP as well.
+//! The ids in brackets (HG-4) refer to the rules of gRPC's proposal A6 in `docs/RULES.md`. They also apply to HTTP.
 
 mod permits;
 
