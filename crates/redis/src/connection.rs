@@ -3,7 +3,7 @@
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Cmd, RedisResult, Value};
 
-/// A connection that many tasks use concurrently. Clones share it.
+/// A connection that many tasks can use concurrently. Clones share it.
 #[derive(Clone)]
 pub(crate) enum Connection {
     Single(MultiplexedConnection),

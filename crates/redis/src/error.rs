@@ -1,11 +1,11 @@
-//! The errors of a store. They never contain a part of a URL, or text chosen by a server.
+//! The errors of a store. They never contain parts of a URL or text from a server.
 
 use std::error::Error;
 use std::fmt;
 
 use redis::{ErrorKind, RedisError};
 
-/// The error of a store's constructor. Its text contains no part of the URL, which may have a password.
+/// The error of a store's constructors. Its text contains no part of the URL, which may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisStoreError {
@@ -34,7 +34,7 @@ impl fmt::Display for RedisStoreError {
 
 impl Error for RedisStoreError {}
 
-/// The error of a request to the store: its kind, and the server's error code if there is one.
+/// The error of a request to the store: its kind, and the server's error code if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFailed {
     kind: &'static str,
@@ -62,7 +62,7 @@ impl From<RedisError> for StoreFailed {
             ErrorKind::Server(_) | ErrorKind::Extension => "the server returned an error",
             _ => "no server is known",
         };
-        // Some servers repeat the command in their error, including the password. A code is a single word.
+        // Some servers repeat the command, including the password, in their error. A code is a single word.
         let is_code =
             |code: &&str| code.len() <= 24 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         Self { kind, code: error.code().filter(is_code).map(Into::into) }

@@ -1,8 +1,8 @@
 //! A retry budget for a whole fleet, on Redis or Valkey.
 //!
-//! A process's own budget does not count the retries of other processes. [`FleetBudget`] asks a store that all
-//! processes share before it grants a retry. This crate provides the store, and re-exports everything that a program
-//! needs. The [`guide`] explains why to share a budget, and how to run its store.
+//! A process's own budget does not count the retries of other processes. Before [`FleetBudget`] grants a retry, it asks
+//! a store that all processes share. This crate provides the store, and re-exports everything that a program needs. The
+//! [`guide`] explains why to share a budget, and how to run its store.
 //!
 //! ```
 //! use reattempt::RetryPolicy;
@@ -22,17 +22,17 @@
 //! and for the keys with the budget's prefix. A cluster also needs `CLUSTER SLOTS`, and sentinels need `ROLE`. Each
 //! destination has one key of about 120 bytes, which expires 40 s after its last retry.
 //!
-//! *TLS* trusts the certificates of the system, or those in the file named in the environment variable `SSL_CERT_FILE`.
-//! Clients have no certificates of their own. A program that chooses a cryptography provider for rustls does so before
-//! it creates a store, because a store that uses TLS installs `ring` if there is none.
+//! With *TLS*, the system's certificates are trusted, or those in the file that the environment variable
+//! `SSL_CERT_FILE` names. Client certificates are not supported. To choose a cryptography provider for rustls, install
+//! it before creating a store. Otherwise, a store with TLS installs `ring`.
 //!
 //! *Eviction refills buckets*: a server that evicts a key forgets that its bucket is empty. Use a dedicated server, or
 //! the policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) checks the server's policy.
 //!
 //! # Faults
 //!
-//! A process starts, runs and stops without its store. During each fault below, a process uses its own budget, as if
-//! there were no fleet. The store is asked again once per second. The [`guide`] lists more faults.
+//! A process can start, run and stop without its store. During each fault below, it uses its own budget, as if there
+//! were no fleet, and asks the store again once per second. The [`guide`] lists more faults.
 //!
 //! | fault | effect |
 //! |---|---|
@@ -40,8 +40,8 @@
 //! | the server stalls, or its replies are late | each retry is delayed by up to 50 ms; after the first late reply, only one retry per second is delayed |
 //! | a reply is lost | at most its tokens are lost; no message is sent twice |
 //! | the data is lost, or an empty replica takes over | at most ten more retries per destination |
-//! | the script is flushed | it is sent again with the next request |
-//! | the server's clock goes backwards | time adds no tokens until the clock has caught up; if that would take over 40 s, the new clock applies at once |
+//! | the server's script cache is flushed | the script is sent again with the next request |
+//! | the server's clock goes backwards | time adds no tokens until the clock has caught up; if that would take more than 40 s, the new time applies immediately |
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

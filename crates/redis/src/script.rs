@@ -1,4 +1,4 @@
-//! The scripts. They are sent as a hash, or in full to a server that does not have them.
+//! The Lua scripts. Only their hash is sent, unless the server does not have them.
 
 use std::sync::LazyLock;
 
@@ -24,9 +24,10 @@ fn hash_of(script: &Script) -> String {
 }
 
 impl Script {
-    /// Sends the script to `connection`. Returns its answer, a number, and the mark that it repeats.
+    /// Runs the script on `connection`. Returns its answer, a number, and the mark that it repeats.
     ///
-    /// A server without the script has run nothing, so the full script is sent. Nothing else is sent twice.
+    /// If the server does not have the script, nothing was executed, so the full script is sent. Nothing else is sent
+    /// twice.
     pub(crate) async fn run(
         &self,
         connection: &mut Connection,

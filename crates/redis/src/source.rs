@@ -1,4 +1,4 @@
-//! The servers to which a store connects.
+//! The servers that a store connects to.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, R
 use crate::connection::Connection;
 use crate::error::RedisStoreError;
 
-/// The time limit for connecting and for a reply. The budget does not wait longer for either.
+/// The time limit for connecting and for a reply. The budget never waits longer than this.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The source of a store's connections.
@@ -29,7 +29,7 @@ impl Source {
     pub(crate) fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
         let nodes = parse_all(urls)?;
         // The client counts a redirection as a retry. With a higher limit, a message whose connection was lost could be
-        // carried out twice.
+        // executed twice.
         let client = redis::cluster::ClusterClientBuilder::new(nodes).retries(1);
         let client = client.connection_timeout(LONGEST).response_timeout(LONGEST).build();
         client.map(|client| Self::Cluster(Box::new(client))).map_err(|_| RedisStoreError::InvalidUrl)
@@ -43,14 +43,14 @@ impl Source {
         let urls = parse_all(urls)?;
         let own = urls.first().map(|first| first.redis_settings().clone()).unwrap_or_default();
         let mut node = SentinelNodeConnectionInfo::default().set_redis_connection_info(own);
-        // If a URL requires TLS, the primary's password must not be sent without it.
+        // If a URL requires TLS, the primary's password must not be sent without TLS.
         for url in &urls {
             if let redis::ConnectionAddr::TcpTls { insecure, .. } = url.addr() {
                 let mode = if *insecure { redis::TlsMode::Insecure } else { redis::TlsMode::Secure };
                 node = node.set_tls_mode(mode);
             }
         }
-        // Owned, because without TLS the client accepts no other name.
+        // Owned, because the client requires that without TLS.
         let service = String::from(service);
         let bare = |info: ConnectionInfo| info.set_redis_settings(RedisConnectionInfo::default());
         let client = SentinelClient::build(
@@ -116,7 +116,7 @@ fn use_tls() -> Result<(), RedisStoreError> {
     Err(RedisStoreError::TlsFeatureOff)
 }
 
-/// Installs a cryptography provider for rustls, unless the program has installed one. rustls panics without one.
+/// Installs a cryptography provider for rustls, which panics without one, unless the program has installed one.
 #[cfg(feature = "tls")]
 fn use_tls() -> Result<(), RedisStoreError> {
     let _installed_before = rustls::crypto::ring::default_provider().install_default();

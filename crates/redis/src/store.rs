@@ -1,4 +1,4 @@
-//! The public store type, and its connection.
+//! The public store type and its connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,11 +16,12 @@ use crate::error::{RedisStoreError, StoreFailed};
 use crate::script::{SETTLE, Script, TAKE};
 use crate::source::Source;
 
-/// The number of consecutive unanswered questions after which a new connection is made. The old one may be waiting for
-/// a reply that never comes.
+/// The number of consecutive requests without a reply after which a new connection is opened. The old one may be
+/// waiting for a reply that never comes.
 const MOST_UNANSWERED: u32 = 3;
 
-/// The time limit for a new connection. It is longer than a question's, because several sentinels may be asked in turn.
+/// The time limit for a new connection. It is longer than for a request, because several sentinels may be asked in
+/// turn.
 const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A store on Redis or Valkey.
@@ -47,7 +48,7 @@ struct Shared {
     connection: Arc<Mutex<Option<Connection>>>,
     /// The number of consecutive requests without a reply.
     unanswered: AtomicU32,
-    /// The mark of the last request. A reply with a different mark belongs to another request.
+    /// The mark of the last request. A reply with a different mark belongs to a different request.
     last_mark: AtomicU64,
 }
 
@@ -55,9 +56,9 @@ struct Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreWarning {
-    /// The server evicts keys under this policy when its memory is full. An evicted bucket is full again.
+    /// The server evicts keys when its memory is full. An evicted bucket is full again.
     EvictsKeys(
-        /// The name of the policy, as reported by the server.
+        /// The eviction policy that the server reports.
         String,
     ),
 }
@@ -73,7 +74,7 @@ impl RedisStore {
         Source::single(url).map(Self::of)
     }
 
-    /// Creates a store on the cluster to which the servers at `urls` belong. Does not access the network.
+    /// Creates a store on the cluster that the servers at `urls` belong to. Does not access the network.
     ///
     /// A request whose connection is lost may be sent once more, so a retry may be charged twice.
     ///
@@ -104,7 +105,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be reached, or if the user may not send `INFO`.
+    /// Returns an error if the server cannot be reached, or if the user has no permission for `INFO`.
     pub async fn warnings(&self) -> Result<Vec<StoreWarning>, StoreFailed> {
         let memory = self.shared.memory().await.inspect_err(|_| self.shared.disconnect())?;
         let mut policies = Vec::new();
@@ -141,7 +142,7 @@ impl RateStore for RedisStore {
 }
 
 impl Shared {
-    /// Runs a script, whose answer is at most `most`. After an error the next question opens a new connection.
+    /// Runs a script, whose answer is at most `most`. After an error, the next request opens a new connection.
     async fn run(
         self: &Arc<Self>,
         script: &Script,
@@ -181,9 +182,9 @@ impl Shared {
         Ok(connection.send(cmd("INFO").arg("memory")).await?)
     }
 
-    /// Returns the connection, and creates one if necessary. Only one is created at a time.
+    /// Returns the connection, and opens one if necessary. Only one is opened at a time.
     ///
-    /// A task creates it, so that it is not begun anew for each question that does not wait long enough.
+    /// A separate task opens it, so that a request that stops waiting does not interrupt it.
     async fn connection(self: &Arc<Self>) -> Result<Connection, StoreFailed> {
         let mut place = Arc::clone(&self.connection).lock_owned().await;
         if let Some(connection) = &*place {
@@ -198,7 +199,7 @@ impl Shared {
         connecting.await.unwrap_or(Err(StoreFailed::new("the runtime has ended")))
     }
 
-    /// Drops the connection, unless another task is creating one.
+    /// Drops the connection, unless another task is opening one.
     fn disconnect(&self) {
         if let Ok(mut connection) = self.connection.try_lock() {
             *connection = None;
@@ -206,7 +207,7 @@ impl Shared {
     }
 }
 
-/// A watch on the wait for an answer. The budget drops it if the answer is late.
+/// A guard for the wait for an answer. The budget drops it if the answer is late.
 struct Watch<'a> {
     shared: &'a Shared,
     is_answered: bool,
