@@ -25,8 +25,8 @@ impl KillSwitch {
     }
 }
 
-/// A budget that grants nothing while the switch is on. So waiting calls get no further retry, whatever policy they
-/// started with.
+/// A budget that grants nothing while the switch is on. Waiting calls therefore get no further retry, whatever policy
+/// they started with.
 pub(crate) struct Switched {
     pub(crate) budget: TableBudget,
     pub(crate) switch: KillSwitch,
@@ -70,7 +70,7 @@ impl Budget for Switched {
     }
 
     fn is_noop(&self) -> bool {
-        // The switch may be turned on at any time.
+        // Never full, because the switch may be turned on at any time.
         false
     }
 

@@ -1,4 +1,4 @@
-//! The content of the file, as text.
+//! The content of the file as text.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::error::{Kind, MOST_BYTES};
 
-/// Reads the file, up to one byte more than the maximum size.
+/// Reads the file, up to one byte beyond the maximum size.
 ///
-/// A folder, a pipe or a device is not opened, because opening a pipe could block forever.
+/// A directory, a pipe or a device is not opened, because opening a pipe could block forever.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Kind> {
     let io = |error| Kind::Io(Arc::new(error));
     let metadata = fs::metadata(path).map_err(io)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::reader::Problem;
 
-/// The largest file that is read: 1 MiB.
+/// The maximum size of a file: 1 MiB.
 pub(crate) const MOST_BYTES: u64 = 1024 * 1024;
 
 /// The maximum number of problems listed in an error's text.
@@ -25,12 +25,12 @@ pub struct PolicyFileError {
 pub(crate) enum Kind {
     /// The file cannot be read.
     Io(Arc<io::Error>),
-    /// The path leads to a folder, a pipe or a device.
+    /// The path refers to a directory, a pipe or a device.
     NotAFile,
     /// The file is longer than [`MOST_BYTES`].
     TooLong,
     Empty,
-    /// The file has a byte in this line that is not UTF-8.
+    /// The file has a byte on this line that is not valid UTF-8.
     NotText(usize),
     /// The crate feature for the file's format is off.
     NoFormat,
@@ -47,7 +47,7 @@ impl PolicyFileError {
         Self { path: path.to_owned(), kind }
     }
 
-    /// Returns the problems in the file's content; empty if the file could not be read.
+    /// Returns the problems in the file's content. The list is empty if the file could not be read.
     pub fn problems(&self) -> &[Problem] {
         match &self.kind {
             Kind::Problems(problems) => problems,
@@ -61,7 +61,7 @@ impl PolicyFileError {
     }
 }
 
-/// Lists the problems, at most 50, each on its own line with the name of the file.
+/// The output lists at most 50 problems, each on its own line with the file name.
 impl fmt::Display for PolicyFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use crate::error::PolicyFileError;
 
-/// A change to the policies in force, or a failure.
+/// A change to the current policies, or a failure.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PolicyFileEvent {
-    /// A changed file was read, and its policies are in force.
+    /// A changed file was read, and its policies are now used.
     #[non_exhaustive]
     Reloaded {
         /// `true` if retries are turned off.
         never_retry: bool,
     },
-    /// A changed file cannot be used. The previous policies stay in force.
+    /// A changed file cannot be used. The previous policies are kept.
     #[non_exhaustive]
     Refused {
         /// The error, with every problem in the file.
@@ -28,7 +28,7 @@ pub enum PolicyFileEvent {
     /// several consecutive failures is reported.
     #[non_exhaustive]
     ResolveFailed {
-        /// The name with its port.
+        /// The host name with its port.
         name: String,
         /// The resolver's error.
         error: Arc<io::Error>,

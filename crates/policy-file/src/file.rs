@@ -1,4 +1,4 @@
-//! The handle of a policy file: the policies in force, and the layers that follow them.
+//! The handle to a policy file: the current policies, and the layers that follow them.
 
 use std::any::Any;
 use std::fmt;
@@ -22,10 +22,10 @@ use crate::state::States;
 use crate::watch::{Settling, is_same};
 use crate::{disk, watch};
 
-/// A policy file, and the policies that are in force.
+/// A handle to a policy file and its current policies.
 ///
-/// Clones are handles to the same file. Clients follow the file even if no handle is left. The watch ends when the last
-/// handle, layer and client are dropped.
+/// Clones are handles to the same file. Clients follow the file even if all handles are dropped. The watch ends when
+/// all handles, layers and clients have been dropped.
 ///
 /// ```no_run
 /// use http_body_util::Full;
@@ -53,7 +53,7 @@ struct Shared {
     options: PolicyFileOptions,
     switch: KillSwitch,
     /// Held during a change, so that all followers apply changes in the same order. The state's own lock is held only
-    /// for short steps, so that the program's callbacks may read the handle.
+    /// briefly, so that the program's callbacks can read the handle.
     changing: Mutex<()>,
     state: Mutex<Inner>,
     pause: Arc<Pause>,
@@ -64,13 +64,13 @@ struct Inner {
     document: Arc<Document>,
     states: Arc<States>,
     followers: Vec<Arc<dyn Follow>>,
-    /// The content that was tried last, so that the same content is not reported twice.
+    /// The content that was last tried, so that the same content is not reported twice.
     tried: Result<Vec<u8>, String>,
     error: Option<PolicyFileError>,
 }
 
 impl PolicyFileOptions {
-    /// Reads a file with these options, and watches it unless the watch is turned off.
+    /// Reads a file with these options and watches it, unless the watch is turned off.
     ///
     /// # Errors
     /// Returns every problem in the file with its line, or the reason why the file cannot be read or watched.
@@ -111,7 +111,8 @@ impl PolicyFile {
                 let content = disk::read(&shared.path);
                 let is_known = shared.has_tried(&content);
                 if let Some(settled) = settling.found(content, is_known) {
-                    // The file may have changed in the meantime, and a reload may have put the later content in force.
+                    // The file may have changed in the meantime, and a reload may already have applied the newer
+                    // content.
                     shared.apply(|| Some(disk::read(&shared.path)).filter(|now| is_same(now, &settled)));
                 }
                 true
@@ -122,7 +123,7 @@ impl PolicyFile {
         Ok(Self { shared })
     }
 
-    /// Creates a layer for HTTP requests, including those of reqwest, that applies the policies in force.
+    /// Creates a layer for HTTP requests, including reqwest's, that applies the current policies.
     ///
     /// Each layer has its own sets of endpoints. All layers for one file share its budgets and guards. The error type
     /// of the clients is tower's `BoxError`.
@@ -175,7 +176,7 @@ impl PolicyFile {
     /// Reads the file now, without waiting for the watch. Has no effect if this content was already tried.
     ///
     /// # Errors
-    /// Returns the reason why the file cannot be used. The previous policies then stay in force.
+    /// Returns the reason why the file cannot be used. The previous policies are then kept.
     pub fn reload(&self) -> Result<(), PolicyFileError> {
         self.shared.apply(|| Some(disk::read(&self.shared.path)));
         match self.error() {
@@ -184,7 +185,7 @@ impl PolicyFile {
         }
     }
 
-    /// Returns the reason why the file's latest content is not in force; `None` if it is.
+    /// Returns the reason why the file's latest content is not used, or `None` if it is used.
     pub fn error(&self) -> Option<PolicyFileError> {
         self.shared.lock().error.clone()
     }
@@ -194,7 +195,7 @@ impl PolicyFile {
         self.shared.switch.is_on()
     }
 
-    /// Returns the names of the policies in force.
+    /// Returns the names of the current policies.
     pub fn names(&self) -> Vec<String> {
         self.shared.lock().document.policies.iter().map(|policy| policy.name.clone()).collect()
     }
@@ -238,7 +239,7 @@ impl Shared {
         (Arc::clone(&inner.document), Arc::clone(&inner.states))
     }
 
-    /// Puts a content in force, or reports why it cannot be. Has no effect if this content was already tried.
+    /// Applies the content, or reports why that is impossible. Has no effect if this content was already tried.
     ///
     /// `read` runs while the lock for changes is held, so that older content never replaces newer content.
     fn apply(self: &Arc<Self>, read: impl FnOnce() -> Option<Result<Vec<u8>, Kind>>) {
@@ -247,7 +248,7 @@ impl Shared {
         let read = content.as_ref().map_err(|kind| (kind.clone(), false));
         let read = read.and_then(|bytes| document(&self.path, bytes, &self.options));
         let tried = content.map_err(|kind| PolicyFileError::new(&self.path, kind).to_string());
-        // Dropped after the locks, as it may contain the program's own budgets.
+        // Dropped after the locks are released, because it may contain the program's own budgets.
         let (_, former) = self.in_force();
         let was_on = self.switch.is_on();
         let is_on = match &read {
@@ -288,8 +289,8 @@ impl Shared {
         }
     }
 
-    /// Applies the policies in force to all layers. If a callback of the program panics, returns that panic, and the
-    /// content is treated as not tried.
+    /// Applies the current policies to all layers. If a callback of the program panics, returns that panic, and the
+    /// content counts as not tried.
     fn notify_followers(self: &Arc<Self>) -> Option<Box<dyn Any + Send>> {
         let (document, states) = self.in_force();
         let followers = self.lock().followers.clone();
@@ -305,8 +306,8 @@ impl Shared {
         panicked
     }
 
-    /// Removes the layers that were dropped. What is left of them is dropped without the locks, because it contains the
-    /// program's callbacks.
+    /// Removes the layers that were dropped. Their remaining state contains the program's callbacks, so it is dropped
+    /// without the locks.
     fn forget_dropped_layers(&self) {
         let followers = self.lock().followers.clone();
         let gone: Vec<_> = followers.into_iter().filter(|follower| !follower.is_used()).collect();
@@ -316,7 +317,7 @@ impl Shared {
     }
 }
 
-/// Returns `true` if this content is the one that was tried last.
+/// Returns `true` if this content is the one that was last tried.
 fn is_tried(tried: &Result<Vec<u8>, String>, path: &Path, content: &Result<Vec<u8>, Kind>) -> bool {
     match (tried, content) {
         (Ok(tried), Ok(content)) => tried == content,

@@ -1,4 +1,4 @@
-//! The layers for a file. Each layer rebuilds its table of policies when the file changes.
+//! The layers that follow a file. Each rebuilds its policy table when the file changes.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ pub(crate) trait Follow: Send + Sync {
     /// Applies a document.
     fn follow(&self, document: &Document, states: &States, switch: &KillSwitch, owner: Arc<dyn Any + Send + Sync>);
 
-    /// Returns `false` once the layer and its clients were dropped.
+    /// Returns `false` once the layer and its clients have been dropped.
     fn is_used(&self) -> bool;
 }
 
-/// The program's callback that changes each policy of a layer, given the policy's name.
+/// The program's callback that changes each policy of a layer. Its first argument is the policy's name.
 type Change<P> = Box<dyn Fn(&str, PolicyStack<P>) -> PolicyStack<P> + Send + Sync>;
 
-/// A layer's part of the state: its table, and its sets of endpoints.
+/// A layer's part of the state: its table and its sets of endpoints.
 pub(crate) struct Follower<P: RequestProtocol> {
     protocol: P,
     change: Change<P>,
@@ -38,7 +38,7 @@ pub(crate) struct Follower<P: RequestProtocol> {
 struct Servers<P: RequestProtocol> {
     section: EndpointsSection,
     layer: EndpointsLayer<P, P::Errors>,
-    /// The look-ups of their host name, which end when this value is dropped.
+    /// The look-ups of the host name, which end when this value is dropped.
     look_up: Option<LookUp>,
 }
 
@@ -47,7 +47,7 @@ where
     P: RequestProtocol + Clone + Send + Sync + 'static,
     P::Errors: 'static,
 {
-    /// Creates a layer's table, and the follower that replaces it.
+    /// Creates a layer's table and the follower that replaces it.
     pub(crate) fn begin(
         protocol: P,
         change: Change<P>,
@@ -94,7 +94,7 @@ fn table<P: RequestProtocol + Clone>(
     let stack = |name: Option<&str>| {
         let policy = document.policies.iter().find(|policy| name == Some(&policy.name));
         let stack = change(name.unwrap_or_default(), stack(protocol, policy, states, endpoints));
-        // Applied last, so that the switch also applies to a budget that the program has set.
+        // Applied last, so that the switch also affects a budget that the program has set.
         stack.retries(|retries| {
             let budget = Arc::clone(retries.budget_ref());
             let retries = retries.budget(Arc::new(Switched { budget, switch: switch.clone() }) as TableBudget);
@@ -117,7 +117,7 @@ fn table<P: RequestProtocol + Clone>(
     table
 }
 
-/// Keeps the sets of sections that still exist, and creates sets for new sections.
+/// Keeps the sets for sections that still exist, and creates sets for new sections.
 fn keep_servers<P: RequestProtocol + Clone>(
     protocol: &P,
     document: &Document,
@@ -136,7 +136,7 @@ fn keep_servers<P: RequestProtocol + Clone>(
 }
 
 impl<P: RequestProtocol + Clone> Servers<P> {
-    /// Creates a set. `None` for a section that the reader has not checked.
+    /// Creates a set. Returns `None` for a section that the reader has not checked.
     fn new(protocol: &P, section: &EndpointsSection, report: &Report) -> Option<Self> {
         let endpoints = Endpoints::urls(&section.urls).and_then(|urls| urls.base(&section.base)).ok()?;
         let layer = EndpointsLayer::with(protocol.clone(), endpoints);
@@ -145,7 +145,7 @@ impl<P: RequestProtocol + Clone> Servers<P> {
     }
 
     /// Returns `true` if the set can be kept for this section: it has the same base, and the same host name or a server
-    /// in common. Otherwise calls in flight keep the former set, so that none is retried on unrelated servers.
+    /// in common. Otherwise, calls in flight keep the old set, so that they are not retried on unrelated servers.
     fn continues(&self, section: &EndpointsSection) -> bool {
         let is_same = match (&self.section.dns, &section.dns) {
             (Some((former, _)), Some((name, _))) => former == name,
@@ -155,12 +155,12 @@ impl<P: RequestProtocol + Clone> Servers<P> {
         is_same && self.section.base == section.base
     }
 
-    /// Returns the set with the servers in this section. Those that were in the set before keep their state.
+    /// Returns the set with the servers in this section. Servers that were in the set before keep their state.
     fn changed(self, section: &EndpointsSection, report: &Report) -> Self {
         if self.section == *section {
             return self;
         }
-        // The former look-ups end first, so that their answers never replace new ones.
+        // The old look-ups end first, so that their answers never replace new ones.
         drop(self.look_up);
         let look_up = look_up(section, self.layer.endpoints(), report);
         if section.dns.is_none() {
@@ -177,7 +177,7 @@ fn look_up(section: &EndpointsSection, servers: EndpointsHandle<BaseUrl>, report
     Some(LookUp::start(name, every, servers, Arc::clone(report)))
 }
 
-/// Returns one policy with the state of its section.
+/// Returns a policy with the state of its section.
 fn stack<P: RequestProtocol + Clone>(
     protocol: &P,
     policy: Option<&Policy>,

@@ -1,8 +1,8 @@
 //! Retry policies from a file that is reloaded when it changes.
 //!
 //! Operators can change policies without a release: delays, attempts, budgets, guards and endpoints, for each
-//! destination and route. If the file has a mistake, the policies do not change, and every mistake is reported with its
-//! line. One line turns all retries off.
+//! destination and route. If the file contains mistakes, the policies do not change, and every mistake is reported with
+//! its line. A single line turns all retries off.
 //!
 //! ```toml
 //! never_retry = false   # true turns all retries off, within a second
@@ -54,68 +54,70 @@
 //! ```
 //!
 //! Use [`PolicyFile::layer`] for HTTP, including reqwest. Use [`PolicyFile::layer_with`] for gRPC, or to add settings
-//! in code: classifiers, hooks, observers. A call that succeeds at once loads the table of policies once, and allocates
-//! only for guards.
+//! in code: classifiers, hooks, observers. A call that succeeds on the first attempt loads the policy table once, and
+//! allocates only for guards.
 //!
 //! # The file
 //!
 //! | top-level key | content |
 //! |---|---|
 //! | `never_retry` | `true` turns all retries off |
-//! | `default` | the policy for requests without a route. If it is missing: the only policy of a file without routes, else the policy named `default`, else the library's defaults |
+//! | `default` | the policy for requests that match no route. If it is missing: the only policy of a file without routes, otherwise the policy named `default`, otherwise the library's defaults |
 //! | `[[routes]]` | the requests to which a policy applies: `destination`, `method` and `path`, or `grpc`. The first matching route is used |
-//! | `[endpoints.NAME]` | equivalent servers that share their state: `urls`, or a `dns` name with an `interval`. `base` is the base URL of the requests; it must not be `https` if the servers are `http`, as those from `dns` are |
+//! | `[endpoints.NAME]` | equivalent servers that share state: `urls`, or a `dns` name with an `interval`. `base` is the base URL of requests; it must not be `https` if the servers are `http`, as servers from `dns` are |
 //! | any other table | a policy |
 //!
 //! | key of a policy | content | default |
 //! |---|---|---|
-//! | `profile` | a [well-known policy](reattempt::profile), including its classifier if it has one; the fields below modify it | none |
+//! | `profile` | a [well-known policy](reattempt::profile), including its classifier if any; the fields below modify it | none |
 //! | `schedule` | `exponential`, `decorrelated`, `constant`, `linear`, `truncated`, `list`, each with its own fields | `exponential` |
 //! | `max_attempts` | the maximum number of attempts, including the first, or `"none"` | 3 |
 //! | `max_elapsed` | the maximum time from the start of a call to the start of its last attempt, or `"none"` | `"30s"` |
-//! | `max_server_delay` | the longest delay that a server may ask for | `"60s"` |
+//! | `max_server_delay` | the maximum delay that a server may ask for | `"60s"` |
 //! | `attempt_timeout` | the time limit for each attempt, up to the response head | none |
 //! | `budget` | `"cautious"`, `"ratio"`, `"aws_quota"`, `"fleet"`, `"none"`, or a table with numbers | `"cautious"` |
 //! | `guards` | the guards of each attempt, such as `"breaker:open_time=10s"` | none |
 //! | `endpoints` | the name of an endpoints section | none |
 //!
-//! A destination is a host, with a port and a scheme if they matter: `"orders"`, `"orders:8080"`,
-//! `"https://orders.example"`. A request without an authority, such as one with only a path, matches no destination. In
-//! a path, `{id}` matches one segment, and a final `*` matches the rest. Paths are compared exactly as sent.
+//! A destination is a host with an optional port and scheme: `"orders"`, `"orders:8080"`, `"https://orders.example"`. A
+//! request without an authority, such as one with only a path, matches no destination. In a path, `{id}` matches one
+//! segment, and a final `*` matches the rest. Paths are compared exactly as sent.
 //!
-//! [`schema`] returns the JSON Schema for completion in editors. It is also in the file `policies.schema.json`. `lab
+//! [`schema`] returns the JSON Schema for completion in editors, which is also in the file `policies.schema.json`. `lab
 //! check FILE` lists mistakes and unusual values, and describes each route and policy. Both use this crate's reader.
 //!
-//! TOML is the default. With the feature `json`, files with the extension `.json` are read too. YAML is not supported:
-//! YAML libraries disagree on the values of `no`, `1:30` and `012`, and a policy should not depend on the library.
+//! TOML is the default. With the feature `json`, files with the extension `.json` are read too. YAML is not supported,
+//! because YAML libraries disagree on the values of `no`, `1:30` and `012`, and a policy should not depend on the
+//! library.
 //!
 //! # When the file changes
 //!
-//! A thread reads the file four times a second. A change takes effect when two reads in a row find the same content,
-//! because a file that is being written may be incomplete. [`PolicyFileOptions::interval`] sets the interval. With
-//! [`PolicyFileOptions::unwatched`], the program triggers each reload. File system notifications are not used, because
-//! they miss changes on network file systems and in mounted volumes. The thread is independent of async runtimes, so a
-//! busy or stopped runtime does not delay it. It ends with the last handle, layer and client of the file.
+//! A thread reads the file four times per second. A change takes effect when two consecutive reads find the same
+//! content, because a file that is being written may be incomplete. [`PolicyFileOptions::interval`] sets the interval.
+//! With [`PolicyFileOptions::unwatched`], the program triggers each reload. File system notifications are not used,
+//! because they miss changes on network file systems and in mounted volumes. The thread is independent of async
+//! runtimes, so a busy or stopped runtime does not delay it. It ends when all handles, layers and clients of the file
+//! have been dropped.
 //!
 //! | item | after a change |
 //! |---|---|
-//! | calls in flight | finish with the policy with which they started |
+//! | calls in flight | finish with the policy that they started with |
 //! | budgets | keep their tokens, up to the new capacity, if the policy keeps its name and its kind of budget |
 //! | guards | keep their state and get the new settings, if the policy keeps its name and the guard its kind |
-//! | endpoints | those still listed keep their state, if the section keeps its name, its base, and its `dns` name or one of its `urls`. Otherwise calls in flight continue with the previous servers |
-//! | `never_retry` | also applies to calls in flight: retries that are already waiting are sent, and no more follow. A gRPC attempt that no server application has processed may still be replaced |
-//! | a file that has mistakes, is empty or is missing | is reported once, and the policies do not change. If the file sets `never_retry` to `true`, that still applies |
+//! | endpoints | those still listed keep their state, if the section keeps its name, its base, and its `dns` name or one of its `urls`. Otherwise, calls in flight continue with the previous servers |
+//! | `never_retry` | also applies to calls in flight: retries that are already waiting are sent, but no others. A gRPC attempt that no server application has processed may still be replaced |
+//! | a file with mistakes, or an empty or missing file | is reported once, and the policies do not change. If the file sets `never_retry` to `true`, that still applies |
 //!
-//! To change the file, write a new one under another name and rename it, so that it is never read half-written. The
-//! maximum size is 1 MiB.
+//! To change the file, write a new one under a different name and rename it, so that an incomplete file is never read.
+//! The maximum size is 1 MiB.
 //!
 //! # Limits
 //!
 //! | limit | consequence |
 //! |---|---|
-//! | a `dns` name becomes addresses | requests are plain HTTP, with the address as their authority. For HTTPS, list `urls`, or give the client a connector that looks names up |
-//! | a look-up that fails | the servers stay, and [`PolicyFileEvent::ResolveFailed`] reports the first of failures in a row |
-//! | guards are chosen at run time | each call with guards allocates, one to five times |
+//! | a `dns` name becomes addresses | requests use plain HTTP, with the address as their authority. For HTTPS, list `urls`, or use a connector that resolves names in the client |
+//! | a look-up that fails | the servers are kept, and [`PolicyFileEvent::ResolveFailed`] reports the first of several consecutive failures |
+//! | guards are chosen at run time | each call with guards allocates one to five times |
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -143,8 +145,8 @@ pub use file::PolicyFile;
 pub use options::PolicyFileOptions;
 pub use reader::Problem;
 
-/// Returns the JSON Schema for policy files, for editors and checks. The crate's file `policies.schema.json` contains
-/// the same text.
+/// Returns the JSON Schema for policy files, for editors and validators. The crate's file `policies.schema.json`
+/// contains the same text.
 pub fn schema() -> String {
     reader::schema()
 }

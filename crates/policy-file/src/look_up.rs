@@ -1,7 +1,7 @@
 //! DNS look-ups of a host name whose addresses are used as endpoints.
 //!
-//! A separate thread does the look-ups, because the system's resolver blocks, and because there may be no runtime when
-//! a file changes.
+//! The look-ups run on a separate thread, because the system's resolver blocks, and there may be no runtime when a file
+//! changes.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,7 +13,7 @@ use reattempt::endpoints::{BaseUrl, EndpointsHandle};
 
 use crate::pause::Pause;
 
-/// The longest time until the next look-up after a failed one.
+/// The maximum delay until the next look-up after a failed one.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// A callback for failed look-ups, called with the name and the error.
@@ -76,7 +76,7 @@ fn replace(addresses: Vec<SocketAddr>, servers: &EndpointsHandle<BaseUrl>) {
     let mut urls: Vec<_> = addresses.iter().map(|address| format!("http://{address}")).collect();
     urls.sort_unstable();
     urls.dedup();
-    // URLs built from addresses are always valid, and there is at least one.
+    // URLs from addresses are always valid, and there is at least one.
     let _ = servers.update_urls(urls);
 }
 
@@ -111,11 +111,11 @@ mod tests {
         Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))])
     }
 
-    /// A resolver that announces each look-up, and waits for its answer.
+    /// Returns a resolver that announces each look-up and waits for its answer.
     fn resolver() -> (impl Fn() -> Answer + Send + 'static, Receiver<()>, Sender<Answer>) {
         let (asked, is_asked) = channel();
         let (answer, answers) = channel::<Answer>();
-        // Locked for the look-ups of one thread only.
+        // Only one thread's look-ups use this lock.
         let answers = Mutex::new(answers);
         let look_up = move || {
             let _ = asked.send(());
@@ -139,12 +139,12 @@ mod tests {
         // The second look-up follows the first answer.
         assert!(is_asked_again.recv().is_ok() && is_asked_again.recv().is_ok());
         assert!(answer.send(address(1)).is_ok());
-        // The former's thread ends, and drops its resolver.
+        // The old thread ends and drops its resolver.
         assert!(is_asked.recv().is_err());
         assert_eq!(names(&servers), ["http://127.0.0.1:2"]);
     }
 
-    /// Only the first of several consecutive failures is reported, and the servers stay in use.
+    /// Only the first of several consecutive failures is reported, and the servers are kept.
     #[test]
     fn first_of_failures_in_a_row_is_reported() {
         let servers = servers();

@@ -36,31 +36,30 @@ impl PolicyFileOptions {
         Self { interval: Some(Duration::from_millis(250)), observer: None, fleet: None }
     }
 
-    /// Sets the interval at which the file is read. Default: 250 ms.
+    /// Sets the interval between two reads of the file. Default: 250 ms.
     ///
-    /// A change takes effect when two reads in a row find the same content, so after at most two intervals. The minimum
-    /// is 10 ms.
+    /// A change takes effect when two consecutive reads find the same content, which is after at most two intervals.
+    /// The minimum interval is 10 ms.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: Some(interval.max(Duration::from_millis(10))), ..self }
     }
 
-    /// Turns the watch off. The file is then read again only when [`PolicyFile::reload`](crate::PolicyFile::reload) is
+    /// Turns the watch off. The file is then reread only when [`PolicyFile::reload`](crate::PolicyFile::reload) is
     /// called.
     pub fn unwatched(self) -> Self {
         Self { interval: None, ..self }
     }
 
-    /// Sets a callback for changes, and for files that cannot be used. The same content is not reported twice. Default:
-    /// none.
+    /// Sets a callback for changes and for unusable files. The same content is not reported twice. Default: none.
     ///
-    /// It runs on the thread of the watch, on that of [`PolicyFile::reload`](crate::PolicyFile::reload), or on that of
-    /// the look-ups of a `dns` name.
+    /// It runs on the watch thread, on the caller's thread in [`PolicyFile::reload`](crate::PolicyFile::reload), or on
+    /// the thread that looks up a `dns` name.
     pub fn observe(self, observer: impl Fn(&PolicyFileEvent) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Box::new(observer)), ..self }
     }
 
-    /// Supplies the budget for policies with `budget = "fleet"`, which many processes share. The function is called
-    /// with the policy's name. It is not called again while the policy keeps this kind of budget.
+    /// Sets the function that returns the budget for policies with `budget = "fleet"`, which many processes share. It
+    /// is called with the policy's name. It is not called again while the policy keeps this kind of budget.
     ///
     /// Without this function, a file with such a policy is rejected. The crate `reattempt-redis` provides a store for
     /// such budgets.

@@ -1,4 +1,4 @@
-//! A pause of a thread that its owner can end early.
+//! A thread's pause, which the thread's owner can end early.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// Waits for this time. Returns `true` if the thread must end.
+    /// Waits for this duration. Returns `true` if the thread must end.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_over, time, |is_over| !*is_over);
@@ -24,7 +24,7 @@ impl Pause {
         (!*is_over).then(step)
     }
 
-    /// Ends the pause and the thread. Waits for a step that is running.
+    /// Ends the pause and the thread. Waits for a running step to finish.
     pub(crate) fn end(&self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -68,7 +68,7 @@ mod tests {
             own.end();
             done.load(Ordering::SeqCst)
         });
-        // Gives `end` time to start. It must not return in any case.
+        // Gives `end` time to start. It must not return yet.
         (0..100).for_each(|_| thread::yield_now());
         assert!(release.send(()).is_ok());
         assert!(step.join().is_ok_and(|step| step.is_some()));

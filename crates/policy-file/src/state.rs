@@ -9,10 +9,10 @@ use reattempt::policies::TableBudget;
 
 use crate::reader::{Document, GuardKind, GuardWord, Policy};
 
-/// A function that supplies the budget that a policy shares with other processes, given the policy's name.
+/// A function that takes a policy's name and returns the budget that the policy shares with other processes.
 pub(crate) type FleetBudget = Box<dyn Fn(&str) -> TableBudget + Send + Sync>;
 
-/// The budgets and guards of the policies in force.
+/// The budgets and guards of the current policies.
 #[derive(Default)]
 pub(crate) struct States {
     policies: HashMap<String, State>,
@@ -33,10 +33,10 @@ enum BudgetKind {
 }
 
 impl States {
-    /// Returns the states of a document's policies, each with what it has in common with its former state.
+    /// Returns the states of a document's policies. They reuse as much as possible of the former states.
     ///
-    /// A budget or guard continues if its policy keeps its name and the budget or guard its kind. Guards of one kind in
-    /// one policy are told apart by their order.
+    /// A budget or guard is reused if its policy keeps its name and it keeps its kind. Several guards of one kind in a
+    /// policy are matched by their order.
     pub(crate) fn of(document: &Document, former: &Self, fleet: Option<&FleetBudget>) -> Self {
         let default = Policy::new("", reattempt::profile::standard().shared());
         let policies = document.policies.iter().chain([&default]);
@@ -47,7 +47,7 @@ impl States {
         Self { policies: policies.map(state).collect() }
     }
 
-    /// Returns the state of a policy; that of the library's defaults for an empty name.
+    /// Returns the state of a policy. An empty name means the library's defaults.
     pub(crate) fn get(&self, policy: &str) -> Option<&State> {
         self.policies.get(policy)
     }
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-/// Returns the guards of a policy. One that was there before keeps its state and adopts the new settings.
+/// Returns the guards of a policy. A guard that existed before keeps its state and adopts the new settings.
 fn guards(words: &[GuardWord], former: &[GuardWord]) -> Vec<GuardWord> {
     let mut left: Vec<_> = former.iter().collect();
     let mut kept = |word: &GuardWord| {

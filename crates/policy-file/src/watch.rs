@@ -1,4 +1,4 @@
-//! The watch on the file: a thread that compares its content.
+//! The thread that watches the file by comparing its content.
 //!
 //! Reading a small file takes a few microseconds. Unlike file system notifications, a comparison also finds changes on
 //! network file systems, in mounted volumes and behind links, and needs no code for each platform. The thread is
@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::error::Kind;
 use crate::pause::Pause;
 
-/// Starts the thread, which calls `look` after each interval until that returns `false` or the pause is ended.
+/// Starts the thread, which calls `look` after each interval until `look` returns `false` or the pause is ended.
 pub(crate) fn start(
     interval: Duration,
     pause: Arc<Pause>,
@@ -26,13 +26,13 @@ pub(crate) fn start(
     std::thread::Builder::new().name("reattempt-policy-file".to_owned()).spawn(job).map(drop)
 }
 
-/// Content that was found once. It is used only if two reads in a row find it, because a file that is being written may
-/// be incomplete.
+/// Content that was found once. It is used only if two consecutive reads find it, because a file that is being written
+/// may be incomplete.
 #[derive(Default)]
 pub(crate) struct Settling(Option<Result<Vec<u8>, Kind>>);
 
 impl Settling {
-    /// Returns the content if the look before found it, too. `is_known` contents are forgotten.
+    /// Returns the content if the previous read found it too. Known content is discarded.
     pub(crate) fn found(&mut self, content: Result<Vec<u8>, Kind>, is_known: bool) -> Option<Result<Vec<u8>, Kind>> {
         let before = self.0.take();
         if is_known {
@@ -46,7 +46,7 @@ impl Settling {
     }
 }
 
-/// Returns `true` if two looks found the same.
+/// Returns `true` if two reads found the same content.
 pub(crate) fn is_same(one: &Result<Vec<u8>, Kind>, other: &Result<Vec<u8>, Kind>) -> bool {
     match (one, other) {
         (Ok(one), Ok(other)) => one == other,

@@ -1,4 +1,4 @@
-//! The budget of a policy, read from its fields, with a description.
+//! The budget of a policy from its fields, with a description.
 
 use reattempt::RetryBudget;
 
@@ -21,7 +21,7 @@ field! {
     RATE = "rate": Kind::Number(Range::new(0.000_001, 1_000_000.0)), "The retries for each second.";
     BURST = "burst": Kind::Number(Range::new(1.0, MOST_TOKENS)),
         "The most retries that are saved up. Default: those of two seconds, at least 1.";
-    // Only the capacity, for the two kinds that have other ranges.
+    // The capacity, for the two kinds with other ranges.
     CAUTIOUS_CAPACITY = "capacity": Kind::Number(Range::new(2.0, 1000.0)), "";
     QUOTA_CAPACITY = "capacity": Kind::Number(Range::new(10.0, MOST_TOKENS)), "";
 }
@@ -29,8 +29,8 @@ field! {
 static RATIO_FIELDS: &[&Field] = &[&RATIO, &CAPACITY, &TRICKLE];
 static RATE_FIELDS: &[&Field] = &[&RATE, &BURST];
 
-/// Returns the budget, its description, and `true` if many processes share it; `None` if the policy does not set one,
-/// or if a problem was reported. `profile` is the name of the policy's profile.
+/// Returns the budget, its description, and `true` if many processes share it. Returns `None` if the policy does not
+/// set one, or if a problem was reported. `profile` is the name of the policy's profile.
 pub(super) fn of_fields(fields: &mut Fields<'_>, profile: Option<&str>) -> Option<(RetryBudget, String, bool)> {
     if let Some(mut inner) = fields.table(&BUDGET) {
         let budget = of_table(&mut inner, profile);
@@ -87,8 +87,8 @@ fn cautious(capacity: f64) -> String {
     )
 }
 
-/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`. If only a
-/// capacity is set, it applies to the profile's budget, or to the default one.
+/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`. A capacity
+/// alone applies to the profile's budget or to the default one.
 fn of_table(fields: &mut Fields<'_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
     let other = [&RATE, &RATIO, &TRICKLE];
     if fields.has(&CAPACITY) && !other.iter().any(|field| fields.has(field)) {

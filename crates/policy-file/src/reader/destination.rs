@@ -1,6 +1,6 @@
-//! The server in a route.
+//! The server that a route applies to.
 
-/// A host, and its scheme and port if they are given.
+/// A host, with its scheme and port if specified.
 #[derive(Debug, Clone)]
 pub(super) struct Destination {
     scheme: Option<String>,
@@ -17,7 +17,8 @@ fn usual_port(scheme: Option<&str>) -> Option<u16> {
     }
 }
 
-/// Splits an authority into its host, in brackets for an IPv6 address, and its port. `None` for an invalid port.
+/// Splits an authority into its host, in brackets for an IPv6 address, and its port. Returns `None` for an invalid
+/// port.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
     match address.rsplit_once(':') {
@@ -50,7 +51,7 @@ impl Destination {
         is_legal.then_some(Self { scheme, host, port })
     }
 
-    /// Returns `true` for a URI of this server. A request without an authority matches no server.
+    /// Returns `true` if a URI refers to this server. A request without an authority matches no server.
     pub(super) fn matches(&self, scheme: Option<&str>, authority: Option<&str>) -> bool {
         let Some((host, port)) = authority.and_then(split) else { return false };
         let own_scheme =

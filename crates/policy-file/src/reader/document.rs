@@ -37,8 +37,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of a file, based on its extension: JSON for `.json`, otherwise TOML. `None` if the crate
-    /// feature for that format is off.
+    /// Returns the format of a file, based on its extension: JSON for `.json`, otherwise TOML. Returns `None` if the
+    /// crate feature for that format is off.
     pub fn of(path: &Path) -> Option<Self> {
         let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
         match is_json {
@@ -67,7 +67,7 @@ impl Format {
 pub struct Document {
     /// `true` if retries are turned off.
     pub never_retry: bool,
-    /// The name of the policy for requests without a route. `None` means the library's defaults.
+    /// The name of the policy for requests that match no route. `None` means the library's defaults.
     pub default: Option<String>,
     /// The policies, in file order.
     pub policies: Vec<Policy>,
@@ -83,7 +83,7 @@ pub struct Document {
 pub struct Mistakes {
     /// The problems, in line order.
     pub problems: Problems,
-    /// `true` if the document turns retries off in spite of its problems.
+    /// `true` if the document turns retries off, despite its problems.
     pub never_retry: bool,
 }
 
@@ -149,7 +149,7 @@ impl Document {
             }
         }
         self.default = match &names[..] {
-            // A file with one policy and no routes needs no default.
+            // A file with a single policy and no routes needs no default.
             [only] if self.routes.is_empty() => Some((*only).to_owned()),
             _ => names.contains(&"default").then(|| "default".to_owned()),
         };

@@ -1,4 +1,4 @@
-//! One endpoints section: a list of equivalent servers.
+//! An endpoints section: a list of equivalent servers.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct EndpointsSection {
     pub urls: Vec<String>,
     /// The base URL that requests contain, which is replaced with that of a server.
     pub base: String,
-    /// The host name and port whose addresses are the servers, and the interval between look-ups.
+    /// The host name and port that resolve to the servers, and the interval between look-ups.
     pub dns: Option<(String, Duration)>,
 }
 

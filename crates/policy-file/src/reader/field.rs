@@ -5,7 +5,7 @@
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// Its meaning, with the unit and the default.
+    /// The meaning of the field, with the unit and the default.
     pub(crate) about: &'static str,
 }
 
@@ -25,15 +25,15 @@ pub(crate) enum Kind {
     CountFromOne,
     /// A time.
     Duration,
-    /// A time, or "none" for no limit.
+    /// A duration, or "none" for no limit.
     DurationOrNone,
-    /// A list of times.
+    /// A list of durations.
     Durations,
     /// A list of guards in their one-line form.
     Guards,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
-    /// A text or a list of texts.
+    /// A string or a list of strings.
     TextOrTexts,
     /// One of these words, or a table.
     WordOrTable(&'static [&'static str], &'static [&'static [&'static Field]]),
@@ -48,7 +48,7 @@ pub(crate) struct Range {
     pub(crate) above: bool,
     /// `true` if `most` itself is not allowed.
     pub(crate) below: bool,
-    /// The range in words; `None` for the usual text from `least` to `most`.
+    /// The description of the range, or `None` for the usual "from `least` to `most`".
     pub(crate) wanted: Option<&'static str>,
     /// `true` if 0 and infinity are allowed too.
     pub(crate) or_extremes: bool,
@@ -60,7 +60,7 @@ impl Range {
         Self { least, most, above: false, below: false, wanted: None, or_extremes: false }
     }
 
-    /// Sets the range's words.
+    /// Sets the description of the range.
     pub(crate) const fn words(self, wanted: &'static str) -> Self {
         Self { wanted: Some(wanted), ..self }
     }
@@ -94,7 +94,8 @@ macro_rules! field {
 
 pub(crate) use field;
 
-/// Returns the end of an error message, which suggests the name that `wrong` resembles. Empty if there is no such name.
+/// Returns the end of an error message, which suggests the name that `wrong` resembles. It is empty if there is no such
+/// name.
 ///
 /// ```
 /// use reattempt_policy_file::reader::did_you_mean;
@@ -106,7 +107,7 @@ pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -
     resembling(wrong, names).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
-/// Returns the name that `wrong` resembles, if there is one.
+/// Returns the name that `wrong` resembles, if any.
 pub(crate) fn resembling<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Long names are not compared, because the time grows with the product of the lengths.
     let most = wrong.chars().take(41).count().div_ceil(4).min(3);

@@ -1,4 +1,4 @@
-//! The fields of one table. Known fields are taken one by one, and those that remain are reported as unknown.
+//! The fields of a table. Known fields are taken one by one, and the remaining ones are reported as unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct Seen {
     pub path: String,
     /// The name of the field.
     pub key: &'static str,
-    /// The value; durations are in seconds.
+    /// The value. Durations are in seconds.
     pub value: f64,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Limit<T> {
     Unlimited,
 }
 
-/// The fields of the document itself. In TOML, a line at the end of the file belongs to the last section.
+/// The top-level fields of a document. In TOML, a line at the end of the file belongs to the last section.
 const FIELDS_AT_THE_TOP: [&str; 2] = ["never_retry", "default"];
 
 const DURATION: &str = "a duration like \"1500ms\" or \"5s\"";
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
         Self { path, left, lines: BTreeMap::new(), problems, before, seen }
     }
 
-    /// Reports the remaining fields. `known` are the fields that are allowed here.
+    /// Reports the remaining fields. `known` lists the fields that are allowed here.
     pub(super) fn finish(mut self, known: &[&[&'static Field]]) {
         while let Some((key, node)) = self.left.pop_first() {
             self.lines.insert(key, node.line);
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem::new(line, path, reason));
     }
 
-    /// Returns the value, or reports the error for the field that it names.
+    /// Returns the value, or reports the error for the field that the error names.
     pub(super) fn accepted<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
         let report = |error: ConfigError| {
             self.problem(error.field(), format!("must be {}, but it is {}", error.allowed(), error.value()));
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         self.left.contains_key(field.name)
     }
 
-    /// Returns `true` if the document has no problem so far in this table.
+    /// Returns `true` if no problem was found in this table so far.
     pub(super) fn is_right(&self) -> bool {
         self.problems.len() == self.before
     }
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a number, and reports it unless it is in the field's range. The library would clamp it.
+    /// Takes a number, and reports it if it is outside the field's range, where the library would clamp it.
     pub(super) fn number(&mut self, field: &'static Field) -> Option<f64> {
         let value = self.take(field)?;
         let number = match value {
@@ -197,7 +197,7 @@ impl<'a> Fields<'a> {
         list.or_else(|| self.refuse(field, "a list of durations like [\"100ms\", \"5s\"]", value))
     }
 
-    /// Takes a list of words, each of which `parse` accepts.
+    /// Takes a list of words and parses each with `parse`.
     pub(super) fn parsed<T>(&mut self, field: &'static Field, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
         let Some(value) = self.take(field) else { return Vec::new() };
         let word = |node: &Node| match &node.value {

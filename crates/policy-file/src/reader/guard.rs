@@ -1,7 +1,7 @@
 //! The one-line form of a guard, such as `breaker`, `breaker:open_time=5s,consecutive_failures=0` or
 //! `bulkhead:limit=8`.
 //!
-//! It is converted to a table, as is the one-line form of a policy. The fields have the names of the library's setters.
+//! It is converted to a table, like the one-line form of a policy. The fields have the names of the library's setters.
 
 use reattempt::error::Warning;
 use reattempt::guard::contract::LimitRule;
@@ -82,9 +82,9 @@ pub struct GuardWord {
     pub kind: GuardKind,
 }
 
-/// The kind of a guard. Each variant contains a guard with the settings.
+/// The kind of a guard. Each variant contains the configured guard.
 ///
-/// The list is exhaustive, because a tool that ignored a guard would show wrong results.
+/// The enum is exhaustive, because a tool that ignored a guard would show wrong results.
 #[derive(Debug, Clone)]
 pub enum GuardKind {
     /// `breaker` or `counting`.
@@ -162,7 +162,7 @@ impl GuardWord {
     }
 }
 
-/// Returns the guard of this kind; `None` if a problem was reported.
+/// Returns the guard of this kind, or `None` if a problem was reported.
 fn of_kind(kind: &str, fields: &mut Fields<'_>) -> Option<GuardKind> {
     Some(match kind {
         "breaker" => GuardKind::Breaker(breaker(fields)),
@@ -200,7 +200,7 @@ fn counting(fields: &mut Fields<'_>) -> CircuitBreaker {
     timed(breaker, fields)
 }
 
-/// Sets the times of both forms of breaker.
+/// Sets the durations that both kinds of breaker have.
 fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_>) -> CircuitBreaker {
     let breaker = with(breaker, fields.duration(&INTERVAL), CircuitBreaker::interval);
     let breaker = with(breaker, fields.duration(&BUCKET_PERIOD), CircuitBreaker::bucket_period);
@@ -208,7 +208,7 @@ fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_>) -> CircuitBreaker {
     with(breaker, count(fields, &PROBES), CircuitBreaker::probes)
 }
 
-/// Two calls per second unless another rate is set. The default burst is one second's calls.
+/// Returns a rate limit. Default: two calls per second, with a burst of one second's calls.
 fn rate_limit(fields: &mut Fields<'_>) -> RateLimit {
     let rate = fields.number(&RATE).unwrap_or(2.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
@@ -238,7 +238,7 @@ fn with<G, V>(guard: G, value: Option<V>, set: impl FnOnce(G, V) -> G) -> G {
     }
 }
 
-/// Takes a count; "none" is the maximum.
+/// Takes a count. "none" means the maximum.
 fn count(fields: &mut Fields<'_>, field: &'static Field) -> Option<u32> {
     match fields.count(field)? {
         Limit::To(count) => Some(count),

@@ -1,7 +1,7 @@
 //! The values of a JSON document.
 //!
-//! A value remains text until it is read, one level at a time, so numbers keep their digits, and repeated keys are
-//! found. A value's position in the document is computed from the address of its text.
+//! Values remain text until they are read, one level at a time. Numbers therefore keep their digits, and repeated keys
+//! are found. A value's position in the document is computed from the address of its text.
 
 use std::fmt;
 
@@ -79,7 +79,7 @@ impl Reader<'_> {
         Node { line, value }
     }
 
-    /// Returns a text or a list, and reports one that cannot be read, such as half of a surrogate pair.
+    /// Returns a string or a list, and reports one that cannot be read, such as half of a surrogate pair.
     fn read<'d, T: Deserialize<'d> + Default>(&mut self, text: &'d str, path: &str, line: usize) -> T {
         serde_json::from_str(text).unwrap_or_else(|error| {
             self.problems.push(Problem::new(Some(line), path, format!("cannot be read: {}", shortened(&error))));
@@ -106,7 +106,7 @@ impl Reader<'_> {
     }
 }
 
-/// The members of an object in order, including repeated ones, up to the first that cannot be read.
+/// The members of an object in order, including repeated ones, up to the first unreadable one.
 struct Members<'m, 'd>(&'m mut Vec<(String, &'d RawValue)>);
 
 impl<'d> Visitor<'d> for Members<'_, 'd> {

@@ -1,9 +1,9 @@
 //! The reader of policy files, for tools that check or show policies.
 //!
-//! Input: a document in TOML or JSON, or the one-line form of a policy for a command line. Output: policies made of the
-//! library's own schedules, budgets, limits and guards, or all problems with their positions. The one-line form
+//! It reads a document in TOML or JSON, or the one-line form of a policy for a command line. It returns policies with
+//! the library's own schedules, budgets, limits and guards, or all problems with their positions. The one-line form
 //! (`exponential:base=50ms,jitter=equal`) is converted to the table that a file would contain, so both have the same
-//! names and rules. Programs that only need a layer do not need this module: see [`PolicyFile`](crate::PolicyFile).
+//! names and rules. Programs that only need a layer use [`PolicyFile`](crate::PolicyFile) instead.
 //!
 //! ```
 //! use reattempt_policy_file::reader::{Document, Format};
@@ -51,8 +51,7 @@ pub use route::Route;
 pub use schedule::cap_of;
 pub(crate) use schema::schema;
 
-/// Parses the one-line form of a policy: the name of a profile or of a kind of schedule, optionally followed by
-/// settings.
+/// Parses the one-line form of a policy: the name of a profile or a kind of schedule, optionally followed by settings.
 ///
 /// # Errors
 /// Returns all problems as one line of text.
@@ -77,7 +76,7 @@ fn in_a_word(problems: Problems) -> String {
     problems.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the profile with this name; hyphens are treated as underscores.
+/// Returns the profile with this name. Hyphens are treated as underscores.
 fn profile_named(name: &str) -> Option<Profile<SharedSchedule>> {
     let name = name.replace('-', "_");
     profile::all().into_iter().find(|(own, _)| *own == name).map(|(_, profile)| profile)

@@ -1,4 +1,4 @@
-//! A document as values with their line numbers, whatever the format.
+//! A document as values with line numbers, regardless of the format.
 
 use std::fmt;
 
@@ -27,10 +27,10 @@ pub(super) enum Value {
 /// The fields of a table, in document order. A repeated field is reported.
 pub(super) type Table = Vec<(String, Node)>;
 
-/// The maximum number of characters of a text that a problem shows.
+/// The maximum number of characters of a string that a problem shows.
 const MOST_SHOWN: usize = 64;
 
-/// Formats a value for a sentence.
+/// The output can be used in a sentence.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,7 +46,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Returns a text in quotes, truncated if it is long. The part before an `@` may be credentials, so it is not shown.
+/// Returns a string in quotes, truncated if it is long. The part before an `@` is omitted, because it may contain
+/// credentials.
 pub(super) fn quoted(text: &str) -> String {
     if let Some((user, rest)) = text.rsplit_once('@') {
         let scheme = user.split_once("://").map(|(scheme, _)| format!("{scheme}://")).unwrap_or_default();
@@ -62,7 +63,7 @@ fn quoted_whole(text: &str) -> String {
     }
 }
 
-/// The starts of a text's lines.
+/// The positions at which the lines of a text start.
 pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
@@ -71,13 +72,13 @@ impl Lines {
         Self(breaks.map(|(place, _)| place + 1).collect())
     }
 
-    /// Returns the line, from 1, of a byte.
+    /// Returns the line number of a byte, from 1.
     pub(super) fn line(&self, place: usize) -> usize {
         1 + self.0.partition_point(|start| *start <= place)
     }
 }
 
-/// Returns a key for use in a path: unchanged if it is a plain word, otherwise in quotes and truncated.
+/// Returns a key for use in a path. A plain word is unchanged; any other key is quoted and truncated.
 pub(super) fn plain(key: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     match (1..=MOST_SHOWN).contains(&key.len()) && key.bytes().all(is_plain) {

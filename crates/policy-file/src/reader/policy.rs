@@ -1,4 +1,4 @@
-//! One policy, from its table.
+//! A policy from its table.
 
 use std::time::Duration;
 
@@ -46,11 +46,11 @@ pub struct Policy {
     pub name: String,
     /// The schedule, the limits on attempts and time, and the budget, if the policy has one.
     pub profile: Profile<SharedSchedule>,
-    /// The longest delay that a server may ask for.
+    /// The maximum delay that a server may ask for.
     pub max_server_delay: Duration,
     /// The time limit of each attempt.
     pub attempt_timeout: Option<Duration>,
-    /// The description of the budget; `None` for the protocol's default.
+    /// The description of the budget, or `None` for the protocol's default.
     pub budget: Option<String>,
     /// `true` if many processes share the budget.
     pub is_fleet: bool,
@@ -60,7 +60,7 @@ pub struct Policy {
     pub endpoints: Option<String>,
     /// The numbers and times set in the document, which `lab check` compares with the recommended ranges.
     pub seen: Vec<Seen>,
-    /// The lines of the fields that are checked against the rest of the file and the program.
+    /// The line of the budget field, which is checked against the rest of the file and the program.
     pub(crate) budget_line: Option<usize>,
     pub(crate) endpoints_line: Option<usize>,
 }
@@ -93,7 +93,7 @@ impl Policy {
     }
 }
 
-/// Returns the policy of a section; `None` if a problem was reported.
+/// Returns the policy of a section, or `None` if a problem was reported.
 pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<Policy> {
     let Value::Table(table) = &node.value else { return None };
     let (mut seen, before) = (Vec::new(), problems.len());

@@ -5,15 +5,15 @@ use std::fmt;
 /// All problems in a document, in line order.
 pub type Problems = Vec<Problem>;
 
-/// One problem in a policy file: its position, the invalid value and the allowed values.
+/// A problem in a policy file: its position, the invalid value and the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The line, from 1; `None` if it is unknown.
+    /// The line, from 1, or `None` if it is unknown.
     pub line: Option<usize>,
-    /// The path in the document, such as `orders.cap`; empty for the whole document.
+    /// The path in the document, such as `orders.cap`. It is empty for the whole document.
     pub path: String,
-    /// The rest of the message, a sentence that begins with the path.
+    /// The rest of the message, which continues the sentence after the path.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! One route: the requests to which a policy applies.
+//! A route: the requests to which a policy applies.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ field! {
 /// The fields of a route.
 pub(super) static FIELDS: &[&Field] = &[&POLICY, &DESTINATION, &METHOD, &PATH, &GRPC];
 
-/// The requests to which a policy applies. A condition that is not set matches every request.
+/// A route to a policy, with conditions on the request. A condition that is not set matches every request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Route {
@@ -32,7 +32,7 @@ pub struct Route {
     destination: Option<Destination>,
     methods: Vec<String>,
     path: Option<Path>,
-    /// The conditions as they are written.
+    /// The conditions as written in the file.
     conditions: Vec<String>,
     pub(super) line: Option<usize>,
     /// The path of the policy's name, for problems.
@@ -44,14 +44,14 @@ pub struct Route {
 enum Path {
     /// The segments; `None` matches any segment.
     Segments(Vec<Option<String>>),
-    /// The segments before a final `*`, and the text right before the `*`, with which the rest must begin.
+    /// The segments before a final `*`, and the text right before the `*`, which the rest must start with.
     Prefix(Vec<Option<String>>, String),
 }
 
 impl Route {
     /// Returns `true` if the route matches this request.
     ///
-    /// Paths are compared exactly as sent: percent-encoding and letter case are not normalized.
+    /// Paths are compared exactly as sent, without normalizing percent-encoding or letter case.
     pub fn matches(&self, request: RequestView<'_>) -> bool {
         (self.methods.is_empty() || self.methods.iter().any(|method| method == request.method()))
             && self.path.as_ref().is_none_or(|path| path.matches(request.path()))
@@ -59,7 +59,7 @@ impl Route {
     }
 }
 
-/// Lists the conditions.
+/// The output lists the conditions.
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.conditions.is_empty() {

@@ -46,7 +46,7 @@ pub(super) fn fields_of(kind: &str) -> &'static [&'static Field] {
     KINDS.iter().position(|own| *own == kind).and_then(|place| FIELDS.get(place)).copied().unwrap_or_default()
 }
 
-/// Returns the fields of all kinds, each once.
+/// Returns the fields of all kinds, without duplicates.
 pub(super) fn all_fields() -> Vec<&'static Field> {
     let mut all: Vec<&Field> = Vec::new();
     for field in FIELDS.iter().copied().flatten().copied() {
@@ -57,7 +57,7 @@ pub(super) fn all_fields() -> Vec<&'static Field> {
     all
 }
 
-/// Creates the schedule of this kind; `None` if a problem was reported.
+/// Creates a schedule of this kind, or returns `None` if a problem was reported.
 pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_>) -> Option<SharedSchedule> {
     match kind {
         "decorrelated" => decorrelated(fields),
@@ -110,7 +110,7 @@ fn exponential(fields: &mut Fields<'_>) -> Option<SharedSchedule> {
     Some(SharedSchedule::new(if clamp_jitter { schedule.clamp_jitter() } else { schedule }))
 }
 
-/// Returns the cap of a schedule with this base. The library would lower a base above the cap, but in a file that is a
+/// Returns the cap of a schedule with this base. The library would lower a base above the cap, but in a file, that is a
 /// mistake.
 ///
 /// # Errors

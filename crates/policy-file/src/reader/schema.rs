@@ -1,7 +1,7 @@
-//! The JSON Schema of policy files, from the descriptions that the reader uses.
+//! The JSON Schema of policy files, generated from the descriptions that the reader uses.
 //!
 //! The schema accepts every file that the reader accepts. It does not check which fields belong to which kind of
-//! schedule, and does not compare fields with each other.
+//! schedule, or compare fields with each other.
 
 use serde_json::{Map, Value, json};
 
@@ -9,12 +9,12 @@ use super::document::{self, ENDPOINTS, ROUTES};
 use super::field::{Field, Kind, Range};
 use super::{endpoints, guard, policy, profile_names, route, schedule};
 
-/// The text of a time, as humantime reads it.
+/// The pattern of a duration, in humantime's format.
 const DURATION: &str = "^ *([0-9]+(\\.[0-9]+)? *(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|\
                         minutes|minute|min|mins|m|hours|hour|hr|hrs|h|days|day|d|weeks|week|wk|wks|w|months|month|M|\
                         years|year|yr|yrs|y) *)+$|^0$";
 
-/// Returns the schema, formatted, with a line break at its end.
+/// Returns the formatted schema, with a trailing newline.
 pub(crate) fn schema() -> String {
     let policy = policy::FIELDS.iter().copied().chain(schedule::all_fields());
     let document = json!({
@@ -39,7 +39,7 @@ fn document_properties() -> Value {
     let mut properties: Map<_, _> =
         document::FIELDS.iter().map(|field| (field.name.to_owned(), described(field))).collect();
     let default = properties.remove(document::DEFAULT.name).unwrap_or_default();
-    // A policy may also have this name.
+    // A policy may have this name too.
     properties.insert(document::DEFAULT.name.to_owned(), json!({ "anyOf": [default, { "$ref": "#/$defs/policy" }] }));
     let routes = json!({
         "description": "The requests for which a policy applies. The first route that matches counts.",
@@ -119,7 +119,7 @@ fn number(range: &Range) -> Value {
     number
 }
 
-/// Returns the schema of a guard: its kind, and settings that belong to it.
+/// Returns the schema of a guard: its kind and its settings.
 fn guards() -> Value {
     let words = guard::all().map(|(kind, fields)| {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();

@@ -33,7 +33,7 @@ pub(super) fn split(word: &str) -> (&str, &str) {
     word.split_once(':').unwrap_or((word, ""))
 }
 
-/// Returns the table for a one-line form, with its name as the value of `key`.
+/// Returns the table for a one-line form, in which the name is the value of `key`.
 pub(super) fn table_of(key: &str, word: &str) -> Result<Table, Problems> {
     let (name, rest) = split(word);
     let (mut table, mut delays, mut budget) = (Table::new(), Vec::new(), Table::new());
@@ -63,7 +63,7 @@ pub(super) fn table_of(key: &str, word: &str) -> Result<Table, Problems> {
     if problems.is_empty() { Ok(table) } else { Err(problems) }
 }
 
-/// Returns numbers, true and false as such, and everything else as text.
+/// Parses numbers and booleans. Everything else becomes text.
 fn literal(value: &str) -> Node {
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() => {
@@ -79,7 +79,7 @@ fn text(text: &str) -> Node {
     node(Value::Text(text.to_owned()))
 }
 
-/// The one-line form has only one line.
+/// Creates a node on line 1, because the form has only one line.
 fn node(value: Value) -> Node {
     Node { line: 1, value }
 }
