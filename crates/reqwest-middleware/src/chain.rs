@@ -1,4 +1,4 @@
-//! The rest of a chain as a service that layers can wrap.
+//! The rest of a middleware chain as a service that layers can wrap.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -25,7 +25,7 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The rest of the chain for one call, as a service: the later middlewares and the client.
 ///
-/// Each attempt gets a copy of the call's extensions.
+/// Each attempt gets a clone of the call's extensions.
 #[derive(Clone)]
 pub struct ChainService<'a> {
     pub(crate) next: Next<'a>,
@@ -75,8 +75,8 @@ impl fmt::Debug for ChainService<'_> {
 /// A client that accepts the options of one call. Sealed.
 ///
 /// The outermost layer of a stack creates such a client: a retry layer, a hedge layer or the standard stack. A guard or
-/// a fallback alone has no options. To put a guard outside the retries, use two middlewares: first one with the guard,
-/// then one with the retries.
+/// a fallback alone has no options. To put a guard outside the retries, use two middlewares: the first with the guard,
+/// the second with the retries.
 #[diagnostic::on_unimplemented(
     message = "the outermost layer of a `ReattemptMiddleware` must retry or hedge",
     note = "put a guard, a fallback or another layer that is outside of the retries into a middleware of its own"
@@ -110,22 +110,22 @@ impl<S: Clone, P: Clone> WithOptions for Standard<Hedge<S, P>> {
     }
 }
 
-/// Middlewares below find the options in the extensions.
+/// Inner middlewares find the options in the extensions.
 impl<G, P: RequestProtocol, Mode> WithOptions for Guarded<ChainService<'_>, G, P, Mode> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
     }
 }
 
-/// Middlewares below find the options in the extensions.
+/// Inner middlewares find the options in the extensions.
 impl<F, P> WithOptions for Fallback<ChainService<'_>, F, P> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
     }
 }
 
-/// A layer, or a stack of layers, around the rest of a chain. Implemented for every layer whose services are clients
-/// [with options](WithOptions).
+/// A layer or a stack of layers around the rest of a chain. This trait is implemented for every layer whose services
+/// are clients [with options](WithOptions).
 pub trait ChainLayer<'a> {
     #[doc(hidden)]
     fn send(
@@ -153,7 +153,7 @@ where
     }
 }
 
-/// Sends the request through this call's own client. This is a separate function, because the compiler cannot prove
+/// Sends the request through the call's own client. This is a separate function, because the compiler cannot prove
 /// `Send` for a future that names the chain's lifetime.
 fn send<'a, S>(mut client: S, request: Request) -> BoxFuture<'a, Result<Response, BoxError>>
 where

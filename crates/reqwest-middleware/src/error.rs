@@ -1,4 +1,4 @@
-//! A call's error, with its report.
+//! The error of a call, with its report.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use reattempt::Report;
 use reqwest_middleware::Error as MiddlewareError;
 
-/// tower's `BoxError`.
+/// The same type as tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The error of a call sent through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
@@ -54,7 +54,7 @@ impl CallError {
         }
     }
 
-    /// Returns the call's error inside a middleware error; `None` if another middleware failed.
+    /// Returns the call's error inside a middleware error, or `None` if another middleware failed.
     pub fn of(error: &MiddlewareError) -> Option<&Self> {
         match error {
             MiddlewareError::Middleware(error) => error.downcast_ref(),
@@ -62,20 +62,20 @@ impl CallError {
         }
     }
 
-    /// Returns the report: each attempt, and the reason why the call ended.
+    /// Returns the report, with each attempt and the reason why the call ended.
     ///
     /// Returns `None` if the call's options contain a report slot, or if no layer in the stack creates reports.
     pub fn report(&self) -> Option<&Report> {
         self.report.as_ref()
     }
 
-    /// Returns the client's error; `None` if the last attempt failed for another reason.
+    /// Returns the client's error, or `None` if the last attempt failed for another reason.
     pub fn reqwest(&self) -> Option<&reqwest::Error> {
         std::iter::successors(self.source(), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
 }
 
-/// Omits the report, and the backtrace of the chain's error.
+/// The output omits the report and the backtrace of the chain's error.
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallError").field("source", &self.cause()).finish_non_exhaustive()
@@ -103,10 +103,10 @@ impl From<CallError> for MiddlewareError {
     }
 }
 
-/// The error of one attempt, as passed to the layers. Its text and its source are those of the client's error, or of a
-/// later middleware's error.
+/// The error of an attempt in the form that layers get. Its text and source are those of the client's or a later
+/// middleware's error.
 ///
-/// The chain's own error type has no such source, so the layers would not recognise a failed connection.
+/// The chain's own error type does not have that source, so the layers would not recognise a failed connection.
 #[derive(Debug)]
 pub struct ChainError(MiddlewareError);
 

@@ -1,7 +1,7 @@
 //! Retries, hedges and guards for the clients of reqwest-middleware.
 //!
-//! A [`ReattemptMiddleware`] sends each request of a `ClientWithMiddleware` through layers of `reattempt`. Call sites
-//! stay unchanged. It takes two lines to replace the middleware of reqwest-retry:
+//! A [`ReattemptMiddleware`] sends each request of a `ClientWithMiddleware` through `reattempt`'s layers. Call sites do
+//! not change. Replacing the middleware of reqwest-retry takes two lines:
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! Middlewares after it run once per attempt, and those before it once per call. Each attempt gets a copy of the call's
-//! extensions. After the call, the extensions are those of the attempt that ended last.
+//! Middlewares after it run once per attempt, and those before it once per call. Each attempt gets a clone of the
+//! call's extensions. After the call, the extensions are those of the attempt that ended last.
 //!
 //! **No attempt is timed out by default**: set the client's own timeout, or use the [standard
 //! stack](reattempt::standard).
@@ -64,7 +64,7 @@
 //! [`ReattemptMiddleware::new`] takes any stack whose outermost layer retries or hedges: retries around guards, hedges,
 //! the standard stack. To put a guard or a fallback outside the retries, add a second middleware before the one that
 //! retries. Each layer keeps its state from call to call. The notes on redirects in `reattempt::guide::reqwest` apply
-//! here too: unless redirects are off in reqwest, a POST is sent again only if it is repeatable.
+//! here too: unless redirects are turned off in reqwest, a POST is sent again only if it is repeatable.
 //!
 //! # Coming from reqwest-retry 0.9
 //!
@@ -72,22 +72,22 @@
 //! |---|---|
 //! | no retry after 1xx, 2xx, 3xx | kept |
 //! | 408, 429, 500, 502, 503, 504 and unknown 5xx are retried | kept, for repeatable requests |
-//! | 501, 505, 506, 507, 508, 510, 511 are retried | changed: not retried, because they end the same way; `Http::on_status` can retry one |
+//! | 501, 505, 506, 507, 508, 510, 511 are retried | changed: not retried, because a retry would fail in the same way; `Http::on_status` can change that |
 //! | no other 4xx is retried | kept, except that 425 (Too Early) is retried |
 //! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` can mark all |
 //! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for repeatable requests; if redirects are off, a failed connection is retried for all requests |
 //! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends with the head |
 //! | an error from reqwest's builder or redirects is not retried | kept |
-//! | an error from a middleware below is never retried | changed: it is retried if its source chain contains a known transport error |
+//! | an error from a later middleware is never retried | changed: it is retried if its source chain contains a known transport error |
 //! | `build_with_max_retries(n)` | `max_attempts(n + 1)` |
 //! | `retry_bounds(a, b)`: 1 s and 30 min by default, full jitter from zero, doubled each time | `Exponential::full_jitter(a).max_delay(b)`; `RetryPolicy::http` has shorter delays |
-//! | `build_with_total_retry_duration(d)`, checked before the delay | `max_elapsed(d)`: a retry that would start later is not sent |
+//! | `build_with_total_retry_duration(d)`, checked before the delay | `max_elapsed(d)`: a retry that would start after that time is not sent |
 //! | `Retry-After` is ignored | changed: the server's delay is respected, or the call ends if it is too long |
 //! | no retry budget | changed: in an outage, most retries are not sent; `budget(RetryBudget::unlimited())` turns this off |
-//! | a request with a stream body fails before it is sent | changed: it is sent, and can be sent again while all of its body is kept |
+//! | a request with a stream body fails before it is sent | changed: it is sent, and can be sent again if all of its body was saved |
 //! | the refused response is dropped, together with its connection | changed: a short body is read, and the connection is reused |
 //! | a `RetryableStrategy` | [`Http::classify`](reattempt::Http::classify) |
-//! | extensions that a failed attempt has changed reach the next one | changed: each attempt gets a copy |
+//! | a failed attempt's changes to the extensions are visible to the next one | changed: each attempt gets a clone of the call's extensions |
 //! | errors are a `RetryError` in `Error::Middleware`, with the number of retries | errors are a [`CallError`] there, with the report |
 //! | a log line for each retry | an [observer](reattempt::observe) on the policy |
 

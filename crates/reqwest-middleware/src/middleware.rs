@@ -14,7 +14,7 @@ use crate::error::CallError;
 /// Middlewares after it run once per attempt, and those before it once per call.
 ///
 /// # Cancel safety
-/// Dropping a call's future cancels its attempt or its wait.
+/// Dropping a call's future cancels its attempt or its delay.
 ///
 /// ```
 /// use reattempt::RetryPolicy;
@@ -46,7 +46,7 @@ impl<L> ReattemptMiddleware<L> {
     /// Creates a middleware from a layer or a stack of layers.
     ///
     /// The outermost layer must retry or hedge, or be a single guard or fallback. All calls share the layers' state:
-    /// budgets, guards, latencies. Stacks with guards need policies with boxed errors.
+    /// budgets, guards, latencies. Stacks with guards require policies with boxed errors.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
