@@ -45,7 +45,7 @@ impl Rate {
 ///
 /// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
 /// If the clock goes backwards, no tokens are added until it has caught up. A state that is ahead of `now` by more than
-/// the time to live must be due to a clock error, so its time is replaced with `now`.
+/// the time to live results from a clock error. Its time is replaced with `now`.
 ///
 /// ```
 /// use std::num::NonZeroU32;

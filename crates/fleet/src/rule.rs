@@ -72,7 +72,7 @@ impl std::fmt::Display for State {
 ///
 /// Below the capacity, time adds half a token per second. Above it, the excess halves every second. If the clock goes
 /// backwards, no tokens are added until it has caught up. A state that is ahead of `now` by more than [`TIME_TO_LIVE`]
-/// must be due to a clock error, so its time is replaced with `now`.
+/// results from a clock error. Its time is replaced with `now`.
 ///
 /// ```
 /// use reattempt_fleet::rule::{State, TOKEN, settle};

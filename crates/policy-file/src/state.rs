@@ -35,8 +35,8 @@ enum BudgetKind {
 impl States {
     /// Returns the states of a document's policies. They reuse as much as possible of the former states.
     ///
-    /// A budget or guard is reused if its policy keeps its name and it keeps its kind. Several guards of one kind in a
-    /// policy are matched by their order.
+    /// A budget or guard is reused if its policy has the same name, and it has the same kind. Several guards of one
+    /// kind in a policy are matched by their order.
     pub(crate) fn of(document: &Document, former: &Self, fleet: Option<&FleetBudget>) -> Self {
         let default = Policy::new("", reattempt::profile::standard().shared());
         let policies = document.policies.iter().chain([&default]);

@@ -1,7 +1,7 @@
 //! The thread that watches the file by comparing its content.
 //!
-//! Reading a small file takes a few microseconds. Unlike file system notifications, a comparison also finds changes on
-//! network file systems, in mounted volumes and behind links, and needs no code for each platform. The thread is
+//! Reading a small file takes a few microseconds. Unlike file system notifications, a comparison also detects changes
+//! on network file systems, in mounted volumes and behind links. It needs no platform-specific code. The thread is
 //! independent of async runtimes, so an overloaded or stopped runtime does not delay the kill switch.
 
 use std::io;

@@ -27,7 +27,8 @@ pub struct BoxedError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered;
 
-/// The error type of calls whose inner service fails with an `E`: [`OwnError`], [`BoxedError`] or [`Answered`]. Sealed.
+/// The error type of calls whose inner service fails with an `E`: [`OwnError`], [`BoxedError`] or [`Answered`]. This
+/// trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a policy or a layer that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (a `GuardLayer` of HTTP, tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the `RetryPolicy`, the `HedgePolicy` or the `GuardLayer` around it"

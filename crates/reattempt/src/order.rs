@@ -15,7 +15,7 @@
 //! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
 //! | 8 | **the retry layer** | |
 //! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
-//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and the call has time for it. A hedge does not wait: if it is refused, the attempts in flight continue |
+//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and fits the call's time. A hedge does not wait: if it is refused, the attempts in flight continue |
 //! | 11 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that the call has not tried. A guard outside this layer has one state for the whole service; a guard inside it has one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
 //! | 12 | `Buffer` | its clones share one worker, and its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
 //! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it includes retries |
@@ -64,7 +64,7 @@
 //!
 //! # Services that follow redirects
 //!
-//! A server that answers a POST with a redirect has processed it. If a service below the retry layer follows that
+//! A server that answers a POST with a redirect has processed it. If a service inside the retry layer follows that
 //! redirect and a later hop is refused, a retry would repeat the POST. Around such a service, only repeatable requests
 //! are therefore retried, and the layer does not wait after a guard refuses a later hop.
 //! [`redirects_below`](crate::Http::redirects_below) explains how such a service is detected, and overrides the

@@ -6,7 +6,8 @@ use tower_service::Service;
 use crate::call::protocol::sealed::Sealed;
 use crate::send::send;
 
-/// An extension of reqwest's `RequestBuilder` with a method that sends requests through a wrapped client. Sealed.
+/// An extension of reqwest's `RequestBuilder` with a method that sends requests through a wrapped client. This trait is
+/// sealed.
 pub trait ReqwestExt: Sealed {
     /// Builds the request and sends it through a clone of `client`, a `reqwest::Client` inside any layers. The client
     /// that created the builder is not used.

@@ -72,7 +72,7 @@ impl fmt::Debug for ChainService<'_> {
     }
 }
 
-/// A client that accepts the options of one call. Sealed.
+/// A client that accepts the options of one call. This trait is sealed.
 ///
 /// The outermost layer of a stack creates such a client: a retry layer, a hedge layer or the standard stack. A guard or
 /// a fallback alone has no options. To put a guard outside the retries, use two middlewares: the first with the guard,

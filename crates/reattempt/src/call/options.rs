@@ -195,7 +195,7 @@ impl CallOptions {
         self.set(|settings| settings.slot = None)
     }
 
-    /// Fills the options that are not set from those of the handle.
+    /// Fills in missing options from the handle's.
     pub(crate) fn or(self, handle: &Self) -> Self {
         let own = match (self.own, &handle.own) {
             (Some(own), Some(handle)) => Some(Arc::new(own.or(handle))),
@@ -268,7 +268,7 @@ impl CallOptions {
 }
 
 impl Settings {
-    /// Fills the settings that are not set from those of the handle.
+    /// Fills in missing settings from the handle's.
     fn or(&self, handle: &Self) -> Self {
         #[cfg(feature = "http")]
         let classifier = match (&self.classifier, &handle.classifier) {

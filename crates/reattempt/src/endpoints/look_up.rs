@@ -28,7 +28,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum time between a look-up and one that an ejection requests.
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// A source of keys that is read periodically. Sealed.
+/// A source of keys that is read periodically. This trait is sealed.
 pub trait LookUp: Send + 'static {
     /// The key of an endpoint, such as its address.
     type Key: Display + Send;
@@ -200,7 +200,7 @@ impl<L: LookUp, F> KeepUp<L, F> {
     }
 }
 
-/// Replaces the endpoints with those for these keys.
+/// Replaces the endpoints with ones for these keys.
 fn update<C: Send + Sync + 'static, K: Display>(
     guard: &EndpointGuard<C>,
     keys: Vec<K>,

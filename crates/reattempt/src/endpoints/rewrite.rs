@@ -6,7 +6,7 @@ use http::{Request, Uri};
 use super::EndpointsError;
 use super::base_url::BaseUrl;
 
-/// A request whose base URL can be replaced. Sealed.
+/// A request whose base URL can be replaced. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "the URL of `{Self}` cannot be replaced by that of an endpoint",
     note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`"

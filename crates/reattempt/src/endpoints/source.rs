@@ -14,7 +14,7 @@ use super::look_up::{Every, KeepUp, LookUp};
 use super::{Endpoints, EndpointsError};
 use crate::call::errors::BoxError;
 
-/// A source of endpoints, with a client for each. Sealed.
+/// A source of endpoints, with a client for each. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no client for each endpoint",
     note = "call `.connect(|key| …)` first; its result must be `Send + Sync + 'static`, and a key `Display + Send`"

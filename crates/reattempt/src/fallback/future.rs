@@ -30,8 +30,8 @@ use crate::protocol::witness::Testimony;
 pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
-    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. If it is
-    /// polled again after completion, it stays pending.
+    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. If the
+    /// future is polled again after completion, it stays pending.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, or the backup's call. No fallback is produced for a dropped call.
@@ -129,7 +129,7 @@ where
                 }
             }
         }
-        // A call that is polled again after its end stays pending.
+        // If the future is polled again after completion, it stays pending.
         let Some(backup_call) = this.backup_call else { return Poll::Pending };
         let result = match backup_call.backup.as_mut().poll(cx) {
             Poll::Ready(result) => result,

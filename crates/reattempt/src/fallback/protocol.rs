@@ -8,7 +8,7 @@ use http_body::Body;
 use super::FallbackBody;
 use crate::protocol::{Http, RequestProtocol};
 
-/// A protocol whose responses of type `R` can be replaced. Sealed.
+/// A protocol whose responses of type `R` can be replaced. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "this `FallbackLayer` cannot replace a response of type `{R}`",
     note = "the response must be an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"

@@ -71,8 +71,8 @@ where
     }
 }
 
-/// Prepares a request so that a refusal can prove that the request was not processed. A retry layer below may have sent
-/// it before, because of its key or its own options. A guard may also have refused a later hop.
+/// Prepares a request so that a refusal can prove that the request was not processed. An inner retry layer may have
+/// sent it before, because of its key or its own options. A guard may also have refused a later hop.
 ///
 /// A request with private extensions cannot carry this witness. It has no proof, unless the user states that no inner
 /// layer sends a request twice.

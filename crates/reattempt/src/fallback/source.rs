@@ -13,7 +13,7 @@ use crate::call::deadline::Deadline;
 use crate::protocol::{Http, Protocol, witness};
 use crate::send::send;
 
-/// A source of fallback responses: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
+/// A source of fallback responses: a function of the [`Failed`] outcome, or a [`Backup`]. This trait is sealed.
 pub trait Source<P, Request, R>: sealed::Sealed {
     /// The part of a request that is saved until the call ends.
     type Saved;
@@ -44,7 +44,7 @@ mod sealed {
 
 /// The replacement of a failed response.
 pub enum Replacement<R> {
-    /// No replacement: the caller gets the call's own outcome.
+    /// No replacement: the call returns its original outcome.
     None,
     /// A response in memory.
     Made(Response<Bytes>),
@@ -97,7 +97,7 @@ impl<S> Backup<S> {
 
 impl<S> sealed::Sealed for Backup<S> {}
 
-/// A protocol that can save a request of type `Request` for a [`Backup`]. Sealed.
+/// A protocol that can save a request of type `Request` for a [`Backup`]. This trait is sealed.
 ///
 /// HTTP clones an `http::Request<B>` where `B: Clone`, and a reqwest request unless its body is a stream. A protocol
 /// whose bodies are not `Clone` saves their data as they are sent.

@@ -46,11 +46,11 @@
 //!
 //! A refused attempt was not sent, so it is not a server failure. Outer budgets and guards do not record it.
 //!
-//! If a refusal has a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and sends the
-//! attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. While a
-//! breaker is open, calls therefore fail immediately, except in the last second before it admits a probe. With longer
-//! waits, many calls would be sent at the same time and overload the server that the breaker protects. To let calls
-//! wait longer for a rate limit, use its [`queue`](RateLimit::queue).
+//! After a refusal with a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and tries
+//! again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. While a breaker is
+//! open, calls therefore fail immediately, except in the last second before it admits a probe. With longer waits, many
+//! calls would be sent at the same time and overload the server that the breaker protects. To let calls wait longer for
+//! a rate limit, use its [`queue`](RateLimit::queue).
 //!
 //! If a service between the retry layer and the guard follows redirects, the refused request may be [a later
 //! hop](crate::order#services-that-follow-redirects). A request that must not be processed twice is therefore sent

@@ -50,7 +50,7 @@ pub enum OwnEnd {
     Unwritable(BoxError),
 }
 
-/// A protocol whose guards can watch responses of type `Response` to their end. Sealed.
+/// A protocol whose guards can watch responses of type `Response` to their end. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "this `GuardLayer` cannot guard a service whose response is `{Response}` and whose error is `{E}`",
     note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or that of reqwest 0.13 with the feature `reqwest` of reattempt; the error must be `Into<BoxError>`",

@@ -12,8 +12,8 @@ use crate::protocol::Protocol;
 /// - **Hedging multiplies load**, especially when a server is slow because it is overloaded. Keep the budget, and
 ///   prefer the running quantile to a fixed delay. One call in twenty may exceed a fixed delay today, but half of all
 ///   calls may exceed it in an outage.
-/// - **The server processes a request more than once, concurrently.** Over HTTP, only GET, HEAD, OPTIONS, TRACE and
-///   QUERY are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
+/// - **The server processes a request more than once, concurrently.** Over HTTP, only safe methods (GET, HEAD, OPTIONS,
+///   TRACE, QUERY) are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
 ///   safe methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
 /// - A losing attempt is cancelled but not undone: the server may still process it completely.

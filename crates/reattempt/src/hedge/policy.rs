@@ -29,7 +29,7 @@ const DEFAULT_CAP: u32 = 5;
 /// | a retryable failure: 503, a lost connection | the next attempt is sent immediately |
 /// | a retryable failure in which the server asks for a delay, for example with `Retry-After` | the next attempt is sent after that delay |
 /// | a retryable failure in which the server forbids a retry | no further attempt is sent; those in flight continue |
-/// | any other error | only this attempt ends; those in flight continue |
+/// | any other error | only this attempt ends; all others continue |
 /// | an error in the caller's request body | the call ends |
 ///
 /// If all attempts fail, the call returns the last outcome.

@@ -24,9 +24,9 @@ use crate::shared::Shared;
 
 /// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The client has the inner service's response and error types, unless the policy has boxed errors. A clone has a clone
-/// of the inner service and shares everything else. Each hedge uses a new clone of the inner service, and is sent once
-/// the clone is ready.
+/// The client has the inner service's response and error types, unless the policy has boxed errors. Cloning it clones
+/// the inner service; everything else is shared. Each hedge uses a new clone of the inner service, and is sent once the
+/// clone is ready.
 #[derive(Clone)]
 pub struct Hedge<S, Policy = HedgePolicy> {
     inner: S,

@@ -21,7 +21,7 @@ type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;
 
 /// A client that chooses a policy from a table for each call, created by [`PolicyTableLayer`](super::PolicyTableLayer).
 ///
-/// A clone has a clone of the inner service and shares everything else. The error type is the same as for a
+/// Cloning it clones the inner service; everything else is shared. The error type is the same as for a
 /// [guarded](crate::guard::Guarded) client: tower's `BoxError` for HTTP. A protocol that can express a refusal as a
 /// response keeps the inner service's error type.
 ///

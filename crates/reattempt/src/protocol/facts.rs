@@ -16,7 +16,7 @@ use crate::error_mode::BoxedError;
 /// The maximum number of names in a `HeaderMap`.
 const MOST_HEADERS: usize = 24_576;
 
-/// A protocol for requests, which reads all facts from a view of the request's head. Sealed.
+/// A protocol for requests, which reads all facts from a view of the request's head. This trait is sealed.
 ///
 /// The default methods are for request types about which nothing is known.
 #[expect(unused_variables, reason = "a default ignores its arguments")]
@@ -80,7 +80,7 @@ pub trait RequestProtocol: Protocol {
         false
     }
 
-    /// Returns `true` if the settings state that no service below sends a request twice.
+    /// Returns `true` if the settings state that no inner service sends a request twice.
     #[doc(hidden)]
     fn sends_once(&self, request: RequestView<'_>) -> bool {
         false
@@ -138,7 +138,7 @@ fn attempt_terms_of<P: RequestProtocol>(
     (deadline, options.map(Box::new))
 }
 
-/// A protocol that reads requests of type `Request`. Sealed.
+/// A protocol that reads requests of type `Request`. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "this layer cannot read a request of type `{Request}`",
     note = "a layer of HTTP reads `http::Request<B>`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; `GuardLayer::classified(…)` guards any request"

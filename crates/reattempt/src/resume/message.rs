@@ -11,7 +11,7 @@ use super::ResumePoint;
 use crate::call::options::CallOptions;
 use crate::protocol::{Http, ReadRequest, RequestProtocol, sealed};
 
-/// A request whose response body can be resumed. Sealed.
+/// A request whose response body can be resumed. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a resume layer cannot repeat a request of type `{Self}`",
     note = "it repeats `http::Request<B>` where `B: http_body::Body + Default`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt"
@@ -43,7 +43,7 @@ pub trait ResumableRequest: sealed::Sealed + Sized {
     fn for_rest(head: &Self::Head, point: &ResumePoint) -> Self;
 }
 
-/// A response with a body that can be resumed. Sealed.
+/// A response with a body that can be resumed. This trait is sealed.
 pub trait ResumableResponse: sealed::Sealed {
     /// The response body.
     type Body: Body<Error: Into<BoxError>>;
@@ -53,7 +53,7 @@ pub trait ResumableResponse: sealed::Sealed {
     fn into_message(self) -> Response<Self::Body>;
 }
 
-/// A response type whose body can be replaced with one of type `T`. Sealed.
+/// A response type whose body can be replaced with one of type `T`. This trait is sealed.
 pub trait ResumedAs<T>: ResumableResponse {
     /// The response type with the new body.
     type Resumed;

@@ -27,8 +27,8 @@ use crate::shared::Shared;
 /// A client whose calls are retried, created by [`RetryLayer`](crate::RetryLayer).
 ///
 /// The client has the inner service's response and error types. With [`attempt_timeout`](RetryPolicy::attempt_timeout)
-/// or [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. A clone has a clone of the inner
-/// service and shares everything else.
+/// or [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner
+/// service; everything else is shared.
 ///
 /// ```no_run
 /// use bytes::Bytes;

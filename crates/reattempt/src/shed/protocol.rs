@@ -24,7 +24,7 @@ pub(crate) fn number(headers: &HeaderMap, field: HeaderName) -> Option<u32> {
     headers.get(field)?.to_str().ok()?.parse().ok()
 }
 
-/// A protocol in which a server can refuse a call. Sealed.
+/// A protocol in which a server can refuse a call. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "this `ShedLayer` cannot answer for a service whose response is `{R}` and whose error is `{E}`",
     note = "`ShedLayer::http(…)` is for services whose response is an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, and whose error is `Infallible`, as axum's"

@@ -10,7 +10,7 @@ use crate::protocol::RequestProtocol;
 use crate::protocol::sealed::Sealed;
 use crate::retry::service::Retry;
 
-/// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. Sealed.
+/// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. This trait is sealed.
 pub trait AttemptPolicy: Sealed + Clone {
     /// The protocol type.
     type Protocol: RequestProtocol + Clone;

@@ -90,8 +90,8 @@ mod tests {
         assert_eq!((Call::count_attempt(&other), Call::count_attempt(&other)), (0, 1));
     }
 
-    /// A panic in an inner service leaves no call in the thread-local variable, so a later attempt is not counted as a
-    /// resend of that call.
+    /// A panic in an inner service leaves no call in the thread-local variable, so later attempts do not count as its
+    /// resends.
     #[test]
     fn panic_restores_outer_call() {
         let owner = Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });

@@ -188,7 +188,7 @@ impl<Mode> HttpTelemetry<Mode> {
     /// Puts `layer` between two measuring layers. The outer one measures calls, and the inner one measures attempts.
     ///
     /// `layer` is a retry policy or layer, a hedge layer, the standard stack, or a `ServiceBuilder` with several of
-    /// them. Resends are not counted below a tower `Buffer`, because it moves attempts to another task.
+    /// them. Resends are not counted inside a tower `Buffer`, because it moves attempts to another task.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<MeasuringLayer<Self>, L>, MeasuringLayer<Self>> {
         layer::around(self, layer)
     }

@@ -130,7 +130,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 
     /// Records a retryable failure, and begins the retry if it is granted.
-    // Not inlined, so that a call that succeeds at once does not reserve stack space for it.
+    // Not inlined, so that a call that succeeds on the first attempt does not reserve stack space for it.
     #[inline(never)]
     pub(in crate::retry) fn failed(
         &mut self,
