@@ -6,7 +6,7 @@ use crate::arriving::Arriving;
 
 /// A distribution of random faults, drawn from a seed.
 ///
-/// The same seed yields the same faults. [`Per`] selects what a draw depends on besides the seed.
+/// A given seed always yields the same faults. [`Per`] selects what a draw depends on besides the seed.
 ///
 /// ```
 /// use std::io::ErrorKind;

@@ -6,7 +6,7 @@ use std::fmt;
 use reattempt::Report;
 use reqwest_middleware::Error as MiddlewareError;
 
-/// The same type as tower's `BoxError`.
+/// An equivalent of tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The error of a call sent through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).

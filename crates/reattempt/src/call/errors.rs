@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use super::redact::{ends_word, redacted};
 
-/// The same type as tower's `BoxError`.
+/// An equivalent of tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Returns the error and its causes, outermost first.

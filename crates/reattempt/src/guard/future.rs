@@ -321,7 +321,7 @@ fn poll_timeout<G: Guard, P>(
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
 }
 
-/// What must still be observed at the end of a response.
+/// The purposes for which a response is watched to its end.
 #[derive(Default)]
 struct Followed {
     /// `true` if the outcome is read from the end of the response.

@@ -212,7 +212,7 @@ impl Http {
     /// 2. this verdict;
     /// 3. `x-should-retry: true` or `stripe-should-retry: true` from the server;
     /// 4. the classifier of a [profile](crate::profile);
-    /// 5. the default rules ([`Http`]).
+    /// 5. the [default rules](crate::Http).
     ///
     /// For example, `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server
     /// asks for a retry. If the server forbids a retry (`x-should-retry: false`), the call ends whatever the verdict

@@ -22,7 +22,7 @@ pub(super) struct Call {
     pub(super) labels: [KeyValue; 2],
     /// The caller's deadline. A timeout in the request's header starts when the call is created.
     pub(super) deadline: Option<Deadline>,
-    /// The same call as measured by an outer metrics layer.
+    /// The state of this call in an outer metrics layer.
     outer: Option<Arc<Call>>,
     tally: Mutex<Tally>,
 }
