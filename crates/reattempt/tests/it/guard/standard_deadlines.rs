@@ -1,5 +1,6 @@
 //! Tests of the end of a standard stack's total time, as the layers and services inside find it.
 
+use std::error::Error;
 use std::future::{Ready, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use reattempt::guard::{GuardLayer, Limit, RateLimit, Reason, Refused};
 use reattempt::hedge::HedgePolicy;
 use reattempt::schedule::Constant;
 use reattempt::standard::{StandardGuards, StandardLayer};
-use reattempt::{Deadline, Http, ReplayBody, RetryBudget, RetryLayer, RetryPolicy, TimedOut};
+use reattempt::{Deadline, Http, ReplayBody, RetryBudget, RetryLayer, RetryPolicy, TimedOut, Verdict};
 use tokio::time::Instant;
 use tower::buffer::Buffer;
 use tower::util::{MapRequest, MapRequestLayer};
@@ -115,6 +116,24 @@ async fn inner_guard_knows_total_time() {
     let refused = client.send(get()).await.unwrap_err();
     assert_eq!(refused.downcast_ref::<Refused>().unwrap().reason(), Reason::WaitTooLong);
     assert_eq!(began.elapsed(), ms(0), "the token comes too late");
+}
+
+/// A request that is no HTTP message has no extensions, and reqwest's are private.
+#[tokio::test(start_paused = true)]
+async fn guard_without_extensions_knows_deadline() {
+    let judge = |outcome: Result<&u32, &(dyn Error + 'static)>| match outcome {
+        Ok(_) => Verdict::Success,
+        Err(_) => Verdict::Permanent,
+    };
+    let server = service_fn(async |request: u32| Ok::<_, TimedOut>(request));
+    let guarded = GuardLayer::classified(judge, RateLimit::new(Limit::every(ms(10_000)), 1)).layer(server);
+    let client = RetryLayer::new(RetryPolicy::cloned(judge).never_retry().boxed_errors()).layer(guarded);
+    let client = client.with_options(options().deadline(Deadline::after(ms(5_000))));
+    client.send(1).await.unwrap();
+    let began = Instant::now();
+    let refused = client.send(2).await.unwrap_err();
+    assert_eq!(refused.downcast_ref::<Refused>().unwrap().reason(), Reason::WaitTooLong);
+    assert_eq!(began.elapsed(), ms(0));
 }
 
 /// The attempt is sent after its frame was closed.

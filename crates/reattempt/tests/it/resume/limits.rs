@@ -4,10 +4,13 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::Request;
 use http_body_util::BodyExt;
 use reattempt::report::{AttemptOutcome, ReportSlot};
-use reattempt::{CallOptions, Deadline, RetryBudget, StopReason};
+use reattempt::standard::StandardLayer;
+use reattempt::{CallOptions, Deadline, ReplayBody, RetryBudget, StopReason};
 use tokio::time::{Instant, timeout};
+use tower::util::MapRequest;
 use tower::{Layer, ServiceExt};
 
 use super::support::{Answer, LENGTH, Piece, Server, assert_broken, client, content, download, get, layer, read};
@@ -258,4 +261,24 @@ async fn stall_is_not_a_break() {
     let hang = tokio::time::timeout(Duration::from_secs(3600), body.collect());
     assert!(hang.await.is_err());
     assert_eq!(server.seen().len(), 1);
+}
+
+/// The end of a standard stack's total time limits the resumes inside of it, and each of their requests finds it.
+#[tokio::test(start_paused = true)]
+async fn total_time_from_above_limits_resumes() {
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let record = found.clone();
+    let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, 500), lost(), lost(), lost()]);
+    let recorded = MapRequest::new(server.clone(), move |request: Request<ReplayBody<String>>| {
+        record.lock().unwrap().push(Deadline::of(request.extensions()));
+        request
+    });
+    let stack =
+        StandardLayer::http().total_time(Duration::from_millis(350)).attempt_timeout(Duration::from_millis(100));
+    let deadline = Some(Deadline::after(Duration::from_millis(350)));
+    let body = stack.layer(layer().layer(recorded)).send(get()).await.unwrap().into_body();
+    let read = timeout(HANGS, read(body)).await.unwrap();
+    assert_broken(&read, 1, 500);
+    assert_eq!(server.times(), [0, 100, 200, 300], "a further one would be too late");
+    assert_eq!(*found.lock().unwrap(), [deadline; 4]);
 }
