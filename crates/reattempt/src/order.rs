@@ -198,6 +198,6 @@
 //!   a refused connection.
 //! - **tonic's `Channel`** does not retry. It reconnects when it is next used, so a failed connection fails only one
 //!   call.
-//! - **Another retry layer**, for example in a client library, multiplies attempts: three layers of four attempts send
-//! 64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) coordinates the layers in one process. Between processes, a
-//!     [`before_attempt`](crate::RetryPolicy::before_attempt) hook can send the attempt number in a header.
+//! - **Another retry layer**, for example in a client library, multiplies attempts: three layers of four attempts each
+//!   make 64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) coordinates the layers in one process. Between
+//!   processes, a [`before_attempt`](crate::RetryPolicy::before_attempt) hook can send the attempt number in a header.

@@ -143,7 +143,8 @@ pub(crate) fn deadline() -> Option<Instant> {
     DEADLINE.get()
 }
 
-/// Returns the time at which a layer sent the attempt. For all but the next inner layer, the clock is read again.
+/// Returns the time at which the outer layer sent the attempt. Only the next inner layer reuses that layer's reading of
+/// the clock.
 #[inline]
 pub(crate) fn arrived() -> Instant {
     OPENED.take().unwrap_or_else(Instant::now)

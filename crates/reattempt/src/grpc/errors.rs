@@ -63,7 +63,7 @@ impl Unanswered {
     ///
     /// | error | code | retried |
     /// |---|---|---|
-    /// | no connection was made, or the request was not passed to it | UNAVAILABLE | for every method |
+    /// | the connection failed, or the request was never passed to it | UNAVAILABLE | for every method |
     /// | the connection was lost | UNAVAILABLE (OUT-2) | if the call is repeatable |
     /// | the server reset the stream | gRPC's code for the reset reason | depending on the code |
     /// | a time limit of the inner client passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call is repeatable |

@@ -32,7 +32,7 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     /// the guard. The outcome of a call is recorded when its trailers arrive. If its response is dropped after a
     /// message, the call is recorded as served; if it is dropped earlier, the call is ignored.
     ///
-    /// A tonic client's requests contain no host, so all calls through one layer share a state (see
+    /// A tonic client's requests contain no host, so all calls through one layer share one state (see
     /// [destinations](Grpc)).
     ///
     /// | code | health |

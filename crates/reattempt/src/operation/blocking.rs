@@ -30,7 +30,7 @@ where
         self.call_with(thread::sleep)
     }
 
-    /// Runs the operation and calls `sleep` between attempts, for tests and for other ways of sleeping.
+    /// Runs the operation and calls `sleep` between attempts, for tests and custom ways to sleep.
     ///
     /// # Errors
     /// Returns a [`RetryError`] with the operation's last error and the stop reason.

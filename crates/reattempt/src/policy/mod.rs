@@ -243,9 +243,9 @@ where
     /// retry uses a clone of the previous retry's instance. A round-robin service with a counter in each clone then
     /// picks endpoints 0, 0 and 1.
     ///
-    /// With `true`, retries use clones of the instance that sent the first attempt, so the same service picks 0, 1 and
-    /// 2. Use `true` for services whose clones have separate state. It is not needed if clones share their state, as
-    /// with tower's `Buffer` around a `Balance`, hyper-util's client or reqwest.
+    /// With `true`, retries use clones of the instance that sent the first attempt, so the same service picks endpoints
+    /// 0, 1 and 2. Use `true` for services whose clones have separate state. It is not needed if clones share their
+    /// state, as with tower's `Buffer` around a `Balance`, hyper-util's client or reqwest.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
