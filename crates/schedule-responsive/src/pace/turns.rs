@@ -27,8 +27,8 @@ use super::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, replace};
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How late a turn may be, in nanoseconds, without delaying the next one. Timers have a resolution of milliseconds, and
-/// intervals may be shorter.
+/// The delay in nanoseconds that a turn may have without delaying the next one. Timers have a resolution of
+/// milliseconds, and intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
 /// A reserved turn. The default value is the turn of a call sent while the interval was 0.
