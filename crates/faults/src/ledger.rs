@@ -63,6 +63,9 @@ pub struct Arrival {
     pub answer: Option<String>,
     /// `true` until the server has responded or the client has disconnected.
     pub open: bool,
+    /// The code of the client's RST_STREAM, such as 8 for CANCEL, if it reset the stream before the server's response
+    /// ended; on HTTP/2 only.
+    pub reset: Option<u32>,
 }
 
 impl Arrival {
@@ -154,6 +157,7 @@ impl Ledger {
             carried_out: false,
             answer: None,
             open: true,
+            reset: None,
         };
         let mut number = 0;
         self.0.book.send_modify(|book| {
@@ -226,6 +230,12 @@ impl Exchange {
     /// Records whether the effect was carried out.
     pub fn carried_out(&self, carried_out: bool) {
         self.note(|arrival| arrival.carried_out = carried_out);
+    }
+
+    /// Records the code with which the client reset the stream.
+    #[cfg(feature = "http2")]
+    pub(crate) fn reset(&self, code: u32) {
+        self.note(|arrival| arrival.reset = Some(code));
     }
 
     /// Records the response as text.

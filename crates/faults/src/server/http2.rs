@@ -207,10 +207,14 @@ impl Stream {
         let is_over = self.reply.sends_end() && begun.is_some();
         if !is_over && !matches!(self.reply.end, End::ResetStream(_)) {
             // Dropping the stream before the client disconnects would reset it.
-            let _ = match &mut begun {
+            let reset = match &mut begun {
                 Some(begun) => poll_fn(|cx| begun.poll_reset(cx)).await,
                 None => poll_fn(|cx| self.answer.poll_reset(cx)).await,
             };
+            // An error means that the connection has ended.
+            if let Ok(code) = reset {
+                self.exchange.reset(code.into());
+            }
         }
     }
 

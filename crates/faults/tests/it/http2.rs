@@ -311,3 +311,30 @@ async fn reply_of_other_protocol_is_named() {
     let script = Script::<Reply>::default().otherwise(Reply::refused_stream());
     assert!(Server::http1(script).await.is_err());
 }
+
+/// The ledger has the code with which the client resets a stream: after its request, in the middle of its upload, and
+/// of its response. A stream that was served has none.
+#[tokio::test]
+async fn reset_of_the_client_is_recorded() {
+    let cut = Reply::default().body("hello").cut(2).end_with(End::Stall);
+    let server = Server::http2([Reply::default(), Reply::stall(), Reply::default(), cut]).await.unwrap();
+    let client = connect(&server).await;
+    assert_eq!(call(&client, "/0", "pay").await, "200");
+    for (number, ends) in [(1, true), (2, false), (3, true)] {
+        let mut client = timeout(HANGS, client.clone().ready()).await.unwrap().unwrap();
+        let request = Request::post(format!("http://one/{number}")).body(()).unwrap();
+        let (response, mut upload) = client.send_request(request, false).unwrap();
+        upload.send_data("pay".into(), ends).unwrap();
+        let arrived = server.ledger().until(|arrivals| arrivals.len() > number && arrivals[number].body == b"pay");
+        timeout(HANGS, arrived).await.unwrap();
+        let response = match number {
+            3 => Ok(timeout(HANGS, response).await.unwrap().unwrap()),
+            _ => Err(response),
+        };
+        upload.send_reset(Reason::CANCEL);
+        timeout(HANGS, server.ledger().until(|arrivals| !arrivals[number].open)).await.unwrap();
+        drop(response);
+    }
+    let codes = server.ledger().arrivals().iter().map(|arrival| arrival.reset).collect::<Vec<_>>();
+    assert_eq!(codes, [None, Some(8), Some(8), Some(8)]);
+}
