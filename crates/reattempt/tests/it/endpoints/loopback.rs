@@ -26,13 +26,13 @@ use tower::discover::ServiceList;
 use tower::{Layer, Service};
 
 use super::support::policy;
-use crate::reqwest_calls::server::{Server, answer, nobody};
+use crate::reqwest_calls::server::{answer, nobody, scripted, seen};
 
 /// Both base URLs get requests, with their prefixes, and a dead one costs no call.
 #[tokio::test]
 async fn reqwest_goes_to_each_base_url() {
-    let servers = [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];
-    let (_socket, dead) = nobody();
+    let servers = [scripted([answer(200)]).await, scripted([answer(200)]).await];
+    let (_socket, dead) = nobody().await;
     let urls = [servers[0].url("/eu"), servers[1].url("/us"), dead];
     let layer = EndpointsLayer::http(urls).unwrap();
     let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
@@ -46,7 +46,7 @@ async fn reqwest_goes_to_each_base_url() {
         assert_eq!(response.status(), StatusCode::OK);
         response.bytes().await.unwrap();
     }
-    let seen = servers.each_ref().map(Server::seen);
+    let seen = servers.each_ref().map(seen);
     assert_eq!(seen[0].len() + seen[1].len(), 40, "each was carried out once");
     assert!(seen[0].iter().all(|line| line == "POST /eu/orders?id=7"), "{seen:?}");
     assert!(seen[1].iter().all(|line| line == "POST /us/orders?id=7"), "{seen:?}");
@@ -88,11 +88,11 @@ fn request() -> Request<Full<Bytes>> {
 /// The addresses in a registry change. The request and its host stay the same, and no call is lost.
 #[tokio::test]
 async fn hyper_follows_addresses() {
-    let one = Server::start([answer("200 OK")]).await;
-    let other = Server::start([answer("200 OK")]).await;
-    let (_socket, dead) = nobody();
+    let one = scripted([answer(200)]).await;
+    let other = scripted([answer(200)]).await;
+    let (_socket, dead) = nobody().await;
     let dead = dead.parse::<Uri>().unwrap().authority().unwrap().as_str().parse().unwrap();
-    let found = Arc::new(Mutex::new(vec![one.address, dead]));
+    let found = Arc::new(Mutex::new(vec![one.address(), dead]));
     let listed = Arc::clone(&found);
     let look_up = move || {
         let found = listed.lock().unwrap().clone();
@@ -104,8 +104,8 @@ async fn hyper_follows_addresses() {
     for _ in 0..20 {
         client.send(request()).await.unwrap().collect().await.unwrap();
     }
-    assert_eq!(one.seen().len(), 20);
-    *found.lock().unwrap() = vec![other.address];
+    assert_eq!(seen(&one).len(), 20);
+    *found.lock().unwrap() = vec![other.address()];
     let changed = async {
         while handle.view().len() != 1 {
             tokio::task::yield_now().await;
@@ -116,20 +116,20 @@ async fn hyper_follows_addresses() {
     for _ in 0..20 {
         client.send(request()).await.unwrap().collect().await.unwrap();
     }
-    assert_eq!((one.seen().len(), other.seen().len()), (20, 20));
-    assert_eq!(other.seen()[0], "POST /a");
+    assert_eq!((seen(&one).len(), seen(&other).len()), (20, 20));
+    assert_eq!(seen(&other)[0], "POST /a");
 }
 
 /// The system's resolver looks up a name.
 #[tokio::test]
 async fn dns_finds_the_addresses_of_a_name() {
-    let server = Server::start([answer("200 OK")]).await;
-    let name = format!("localhost:{}", server.address.port());
+    let server = scripted([answer(200)]).await;
+    let name = format!("localhost:{}", server.address().port());
     let balanced = Endpoints::dns(&name, secs(30)).unwrap().connect(client_to).http();
     let client = RetryLayer::new(policy(3)).layer(balanced.clone());
     // The name may also have an IPv6 address without a listener.
     client.send(request()).await.unwrap().collect().await.unwrap();
-    let address = server.address.to_string();
+    let address = server.address().to_string();
     assert!(balanced.endpoints().view().iter().any(|view| *view.name == *address));
 
     let unknown = Endpoints::dns("no-such-name.invalid:80", secs(30)).unwrap();
@@ -146,14 +146,14 @@ async fn dns_finds_the_addresses_of_a_name() {
 /// Any `Discover` works, such as tower's list of services.
 #[tokio::test]
 async fn list_of_services_is_a_source() {
-    let servers = [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];
-    let services = servers.each_ref().map(|server| client_to(server.address));
+    let servers = [scripted([answer(200)]).await, scripted([answer(200)]).await];
+    let services = servers.each_ref().map(|server| client_to(server.address()));
     let list = ServiceList::new::<Request<HyperBody>>(services);
     let client = RetryLayer::new(policy(3)).layer(Endpoints::discover(list).http());
     for _ in 0..30 {
         client.send(request()).await.unwrap().collect().await.unwrap();
     }
-    let [one, other] = servers.each_ref().map(|server| server.seen().len());
+    let [one, other] = servers.each_ref().map(|server| seen(server).len());
     assert!(one > 0 && other > 0 && one + other == 30, "{one} {other}");
 }
 

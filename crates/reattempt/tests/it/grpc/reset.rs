@@ -4,10 +4,12 @@ use std::sync::Mutex;
 
 use h2::Reason;
 use http::Request;
+use reattempt_faults::{End, Reply, Server};
+use tokio::net::TcpStream;
 
 use crate::grpc::support::{Lost, lost};
 
-/// Errors of a client whose stream a server has reset, one per call until none is left. They come from a server on h2,
+/// Errors of a client whose stream a server has reset, one per call until none is left. They come from a server,
 /// because they cannot be created directly.
 pub(crate) struct Resets(Mutex<Vec<h2::Error>>);
 
@@ -26,25 +28,14 @@ impl Resets {
 }
 
 async fn reset(reason: Reason) -> h2::Error {
-    let (client, server) = tokio::io::duplex(4096);
-    let server = async {
-        let mut connection = h2::server::handshake(server).await.unwrap();
-        let (_, mut respond) = connection.accept().await.unwrap().unwrap();
-        respond.send_reset(reason);
-        // Nothing else arrives, and meanwhile the reset is sent.
-        connection.accept().await.map(drop)
-    };
-    let client = async {
-        let (mut client, connection) = h2::client::handshake(client).await.unwrap();
-        let request = Request::get("http://one.example/").body(()).unwrap();
-        let (answer, _) = client.send_request(request, true).unwrap();
-        tokio::select! {
-            answer = answer => answer.unwrap_err(),
-            _ = connection => unreachable!("the connection lasts"),
-        }
-    };
+    let reset = Reply::default().cut(0).end_with(End::ResetStream(reason.into()));
+    let server = Server::http2([reset]).await.unwrap();
+    let stream = TcpStream::connect(server.address()).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    let request = Request::get("http://one.example/").body(()).unwrap();
+    let (answer, _) = client.send_request(request, true).unwrap();
     tokio::select! {
-        error = client => error,
-        _ = server => unreachable!("the server waits on"),
+        answer = answer => answer.unwrap_err(),
+        _ = connection => unreachable!("the connection lasts"),
     }
 }

@@ -1,9 +1,5 @@
 //! Tests of twenty concurrent hedged calls over one HTTP/2 connection, which may die at any stream.
 
-use std::collections::HashSet;
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,9 +8,8 @@ use http::{Request, Response};
 use http_body_util::Full;
 use reattempt::grpc::Grpc;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt_faults::{Arrival, End, Read, Reply, Script, Server, Step};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use tonic::body::Body;
@@ -32,75 +27,54 @@ const HANGS: Duration = Duration::from_secs(30);
 enum Fate {
     /// Never responds to the first attempt of each path.
     HangsFirst,
-    /// Drops the connection at its stream with this number.
-    DiesAt(usize),
+    /// Resets the connection at its stream with this number.
+    DiesAt(u32),
     /// Sends GOAWAY, after which the existing streams get no response.
-    Leaves(usize),
+    Leaves(u32),
 }
 
-/// Serves a connection. Reports the reason with which each stream without a response was reset.
-async fn serve(socket: TcpStream, fate: Option<Fate>, resets: mpsc::UnboundedSender<Reason>) {
-    let Ok(mut connection) = h2::server::handshake(socket).await else { return };
-    let (mut paths, mut streams, mut hanging) = (HashSet::new(), 0, JoinSet::new());
-    while let Some(Ok((request, mut reply))) = connection.accept().await {
-        streams += 1;
-        let first = paths.insert(request.uri().path().to_owned());
-        let hangs = match fate {
-            Some(Fate::DiesAt(last)) if streams >= last => return,
-            Some(Fate::Leaves(last)) if streams >= last => {
-                connection.abrupt_shutdown(Reason::NO_ERROR);
-                true
-            }
-            Some(Fate::HangsFirst) => first,
-            Some(_) => true,
-            None => false,
-        };
-        if hangs {
-            let resets = resets.clone();
-            hanging.spawn(async move {
-                let _body = request;
-                if let Ok(reason) = poll_fn(|cx| reply.poll_reset(cx)).await {
-                    let _ = resets.send(reason);
-                }
-            });
-        } else {
-            let head = Response::builder().header("grpc-status", "0").body(()).unwrap();
-            let _ = reply.send_response(head, true);
+fn script(fate: Fate) -> Script<Reply> {
+    let on_first = |reply| Step::new(reply).connection(1);
+    let mut steps = Vec::new();
+    let (last, end) = match fate {
+        Fate::HangsFirst => {
+            let first = |number| on_first(Reply::stall()).call(format!("POST /service/{number}"));
+            return Script::new((0..CALLS).map(first)).otherwise(Reply::grpc_error(0));
         }
+        Fate::DiesAt(last) => (last, Reply::reset()),
+        Fate::Leaves(last) => (last, Reply::raw(go_away(2 * last - 1)).end_with(End::Close)),
+    };
+    if last > 1 {
+        steps.push(on_first(Reply::stall()).times(last - 1));
     }
+    steps.push(on_first(end.read(Read::Head)).always());
+    Script::new(steps).otherwise(Reply::grpc_error(0)).may_remain()
+}
+
+/// Returns the frame GOAWAY with NO_ERROR, which includes this stream.
+fn go_away(last_stream: u32) -> Vec<u8> {
+    [&[0, 0, 8, 7, 0, 0, 0, 0, 0][..], &last_stream.to_be_bytes(), &[0; 4]].concat()
 }
 
 struct Run {
     statuses: Vec<Option<String>>,
-    connections: usize,
-    resets: mpsc::UnboundedReceiver<Reason>,
+    server: Server,
     memory: ReplayMemory,
     balance: f64,
 }
 
 /// Makes the calls, all at once.
 async fn run(policy: HedgePolicy<Grpc>, fate: Fate) -> Run {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let (send, resets) = mpsc::unbounded_channel();
-    let connections = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&connections);
-    let server = tokio::spawn(async move {
-        let mut tasks = JoinSet::new();
-        while let Ok((socket, _)) = listener.accept().await {
-            let fate = (count.fetch_add(1, Ordering::SeqCst) == 0).then_some(fate);
-            tasks.spawn(serve(socket, fate, send.clone()));
-        }
-    });
+    let server = Server::http2(script(fate)).await.unwrap();
     let memory = ReplayMemory::new(1 << 20);
     let policy = policy.protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let policy = policy.budget(tokens(1000.0));
-    let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
+    let channel = Endpoint::from_shared(server.url("")).unwrap().connect_lazy();
     let client = HedgeLayer::new(policy.clone()).layer(channel);
     let mut calls = JoinSet::new();
     for number in 0..CALLS {
         let body = Body::new(Full::new(Bytes::from_static(&[7; 5000])));
-        let uri = format!("http://{address}/service/{number}");
+        let uri = server.url(&format!("/service/{number}"));
         calls.spawn(client.clone().oneshot(Request::post(uri).body(body).unwrap()));
     }
     let ended = timeout(HANGS, calls.join_all()).await;
@@ -113,12 +87,8 @@ async fn run(policy: HedgePolicy<Grpc>, fate: Fate) -> Run {
         }
     });
     assert!(released.await.is_ok(), "{fate:?}: {} bytes are still kept", memory.used());
-    drop(client);
-    if !matches!(fate, Fate::HangsFirst) {
-        server.abort();
-    }
-    let balance = policy.budget_ref().balance(&address);
-    Run { statuses, connections: connections.load(Ordering::SeqCst), resets, memory, balance }
+    let balance = policy.budget_ref().balance(&server.address().to_string());
+    Run { statuses, server, memory, balance }
 }
 
 fn policy(max_attempts: u32, delay: Duration) -> HedgePolicy<Grpc> {
@@ -127,13 +97,13 @@ fn policy(max_attempts: u32, delay: Duration) -> HedgePolicy<Grpc> {
 
 #[tokio::test]
 async fn twenty_at_once_share_one_connection() {
-    let mut run = run(policy(2, ms(0)), Fate::HangsFirst).await;
+    let run = run(policy(2, ms(0)), Fate::HangsFirst).await;
     assert_eq!(run.statuses, vec![Some("0".to_owned()); CALLS]);
-    assert_eq!((run.connections, run.memory.used()), (1, 0));
-    for _ in 0..CALLS {
-        let reason = timeout(HANGS, run.resets.recv()).await.unwrap();
-        assert_eq!(reason, Some(Reason::CANCEL), "a loser");
-    }
+    let ledger = run.server.ledger();
+    assert_eq!((ledger.connections(), run.memory.used()), (1, 0));
+    let resets = |arrivals: &[Arrival]| arrivals.iter().filter_map(|arrival| arrival.reset).collect::<Vec<_>>();
+    timeout(HANGS, ledger.until(|arrivals| resets(arrivals).len() == CALLS)).await.unwrap();
+    assert_eq!(resets(&ledger.arrivals()), [u32::from(Reason::CANCEL); CALLS], "the losers");
     let expected = 1000.0 - 0.9 * CALLS as f64;
     assert!((run.balance - expected).abs() < 1e-3, "{} tokens, not {expected}", run.balance);
 }

@@ -17,10 +17,9 @@ use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reqwest::{Client, Method, Request, redirect};
-use tokio::net::TcpSocket;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-use server::{Server, answer, nobody, see_other};
+use server::{answer, nobody, scripted, see_other, seen};
 
 /// Returns all defaults except the delay, which is zero.
 fn policy() -> RetryPolicy<Http, Constant> {
@@ -56,20 +55,20 @@ fn request(method: &str, url: &str) -> Request {
 /// request's URL, but the POST was processed.
 #[tokio::test]
 async fn redirected_refused_post_is_not_repeated() {
-    let server = Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
+    let server = scripted([see_other("/form"), answer(429), answer(200)]).await;
     let slot = ReportSlot::default();
     let client = following().with_options(CallOptions::new().report_to(&slot));
     let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
     assert_eq!((response.status().as_u16(), response.url().path()), (429, "/form"));
-    assert_eq!(server.seen(), ["POST /form", "GET /form"]);
+    assert_eq!(seen(&server), ["POST /form", "GET /form"]);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 }
 
 /// Once with another client's builder, and once with the standard stack around the real one.
 #[tokio::test]
 async fn backup_answers_for_a_stack() {
-    let down = Server::start([answer("503 Service Unavailable")]).await;
-    let mirror = Server::start([answer("200 OK")]).await;
+    let down = scripted([answer(503)]).await;
+    let mirror = scripted([answer(200)]).await;
     let url = reqwest::Url::parse(&mirror.url("/mirror")).unwrap();
     let http = Client::builder().no_proxy().build().unwrap();
     let policy = RetryPolicy::http().max_attempts(1).seed(1).boxed_errors();
@@ -85,43 +84,43 @@ async fn backup_answers_for_a_stack() {
     let response = put().body("hello").send_with(&client).await.unwrap();
     assert_eq!((response.status().as_u16(), response.url().path()), (200, "/mirror"));
     assert!(response.extensions().get::<FellBack>().is_some());
-    assert_eq!(mirror.seen(), ["PUT /mirror"]);
+    assert_eq!(seen(&mirror), ["PUT /mirror"]);
 }
 
 #[tokio::test]
 async fn redirected_unsent_post_is_not_repeated() {
-    let (_socket, nobody) = nobody();
-    let server = Server::start([see_other(&nobody)]).await;
+    let (_socket, nobody) = nobody().await;
+    let server = scripted([see_other(&nobody)]).await;
     let slot = ReportSlot::default();
     let client = following().with_options(CallOptions::new().report_to(&slot));
     let error = client.oneshot(request("POST", &server.url("/form"))).await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
-    assert_eq!(server.seen(), ["POST /form"]);
+    assert_eq!(seen(&server), ["POST /form"]);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 }
 
 #[tokio::test]
 async fn redirected_get_is_repeated() {
-    let (_socket, nobody) = nobody();
-    let server = Server::start([see_other(&nobody)]).await;
+    let (_socket, nobody) = nobody().await;
+    let server = scripted([see_other(&nobody)]).await;
     following().oneshot(request("GET", &server.url("/page"))).await.unwrap_err();
-    assert_eq!(server.seen(), ["GET /page"; 3]);
+    assert_eq!(seen(&server), ["GET /page"; 3]);
 
-    let server = Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
+    let server = scripted([see_other("/form"), answer(429), answer(200)]).await;
     let client = following().with_options(CallOptions::new().repeatable(true));
     let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
     assert_eq!(response.status(), 200);
-    assert_eq!(server.seen(), ["POST /form", "GET /form", "POST /form"]);
+    assert_eq!(seen(&server), ["POST /form", "GET /form", "POST /form"]);
 }
 
 #[tokio::test]
 async fn post_without_redirects_is_repeated() {
-    let server = Server::start([answer("429 Too Many"), see_other("/form")]).await;
+    let server = scripted([answer(429), see_other("/form")]).await;
     let response = straight().oneshot(request("POST", &server.url("/form"))).await.unwrap();
     assert_eq!(response.status(), 303);
-    assert_eq!(server.seen(), ["POST /form"; 2]);
+    assert_eq!(seen(&server), ["POST /form"; 2]);
 
-    let (_socket, nobody) = nobody();
+    let (_socket, nobody) = nobody().await;
     let slot = ReportSlot::default();
     let client = straight().with_options(CallOptions::new().report_to(&slot));
     client.oneshot(request("POST", &nobody)).await.unwrap_err();
@@ -134,9 +133,9 @@ async fn own_verdict_holds_behind_redirects() {
     let refused = Verdict::NotProcessed(Failure::new(FailureKind::Server));
     let policy = policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
     let client = retried(policy, redirect::Policy::default());
-    let server = Server::start([answer("503 Service Unavailable"), answer("200 OK")]).await;
+    let server = scripted([answer(503), answer(200)]).await;
     let response = client.oneshot(request("POST", &server.url("/pay"))).await.unwrap();
-    assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
+    assert_eq!((response.status().as_u16(), seen(&server).len()), (200, 2));
 }
 
 /// Returns a client in place of reqwest's that reads nothing, and refuses every request except its last.
@@ -200,13 +199,13 @@ async fn bytes_past_bound_are_sent_once_if_read() {
 
 #[tokio::test]
 async fn bytes_over_the_cap_are_sent_again() {
-    let server = Server::start([answer("503 Busy"), answer("200 OK")]).await;
+    let server = scripted([answer(503), answer(200)]).await;
     let body = "x".repeat(100_000);
     let request = Client::new().put(server.url("/")).body(body).build().unwrap();
     let response = straight().oneshot(request).await.unwrap();
-    assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
+    assert_eq!((response.status().as_u16(), seen(&server).len()), (200, 2));
 
-    let (_socket, url) = nobody();
+    let (_socket, url) = nobody().await;
     let request = Client::new().post(url).body("x".repeat(100_000)).build().unwrap();
     let slot = ReportSlot::default();
     let options = CallOptions::new().report_to(&slot);
@@ -244,9 +243,8 @@ async fn destination_is_host_and_port_only() {
 /// A reqwest error contains the URL in its own text.
 #[tokio::test]
 async fn error_of_reqwest_is_told_without_query() {
-    let nobody = TcpSocket::new_v4().unwrap();
-    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://bob:secret@{}/pay?api_key=secret", nobody.local_addr().unwrap());
+    let (nobody, _) = nobody().await;
+    let url = format!("http://bob:secret@{}/pay?api_key=secret", nobody.address());
     let told = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&told);
     let policy = policy().observe_with(move |destination: &str, event: &Event<'_>| {
@@ -266,7 +264,7 @@ async fn error_of_reqwest_is_told_without_query() {
 
 #[tokio::test]
 async fn classifier_sees_request_of_reqwest() {
-    let server = Server::start([answer("404 Not Found")]).await;
+    let server = scripted([answer(404)]).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
     let policy = policy().protocol(|http| {
@@ -280,22 +278,22 @@ async fn classifier_sees_request_of_reqwest() {
     let client = retried(policy, redirect::Policy::none());
     client.oneshot(request("GET", &server.url("/search?q=rust"))).await.unwrap();
     let line = "GET /search Some(\"q=rust\")".to_owned();
-    let expected = (line, server.address.to_string());
+    let expected = (line, server.address().to_string());
     assert_eq!(*seen.lock().unwrap(), vec![expected; 3], "of the last attempt, too");
 }
 
 #[tokio::test]
 async fn own_verdict_on_429_outranks_should_retry() {
-    let refused = "429 Too Many\r\nstripe-should-retry: true";
+    let refused = answer(429).header("stripe-should-retry".parse().unwrap(), "true".parse().unwrap());
     for (own, attempts) in [(None, 2), (Some(Verdict::Permanent), 1)] {
-        let server = Server::start([answer(refused), answer("200 OK")]).await;
+        let server = scripted([refused.clone(), answer(200)]).await;
         let policy = policy().protocol(|http| match own {
             Some(own) => http.on_status(http::StatusCode::TOO_MANY_REQUESTS, own),
             None => http,
         });
         let client = retried(policy, redirect::Policy::none());
         client.oneshot(request("GET", &server.url("/"))).await.unwrap();
-        assert_eq!(server.seen().len(), attempts, "{own:?}");
+        assert_eq!(seen(&server).len(), attempts, "{own:?}");
     }
 }
 
@@ -307,7 +305,7 @@ async fn rules_and_untrusted_keys_of_reqwest() {
         request
     };
     for (path, trusted, attempts) in [("/order", true, 3), ("/order", false, 1), ("/search?q=rust", false, 3)] {
-        let server = Server::start([answer("503 Busy")]).await;
+        let server = scripted([answer(503)]).await;
         let policy = policy().protocol(|http| {
             http.trust_idempotency_keys(trusted).options_for(|request| {
                 let search = request.path() == "/search" && request.query() == Some("q=rust");
@@ -316,6 +314,6 @@ async fn rules_and_untrusted_keys_of_reqwest() {
         });
         let client = retried(policy, redirect::Policy::none());
         client.oneshot(keyed(&server.url(path))).await.unwrap();
-        assert_eq!(server.seen().len(), attempts, "{path}, {trusted}");
+        assert_eq!(seen(&server).len(), attempts, "{path}, {trusted}");
     }
 }

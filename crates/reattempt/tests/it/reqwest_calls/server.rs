@@ -1,103 +1,35 @@
-//! A scripted HTTP/1.1 server on loopback, and an address without a listener.
+//! Scripted HTTP/1.1 servers, and an address without a listener.
 
-use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::net::{Ipv4Addr, SocketAddr};
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::JoinHandle;
+use http::StatusCode;
+use http::header::LOCATION;
+use reattempt_faults::{Faults, Relay, Reply, Script, Server, WireFault};
 
-/// A server that responds to one request per connection, following a script whose last response it repeats.
-pub(crate) struct Server {
-    pub(crate) address: SocketAddr,
-    /// The method and path of each request that arrived.
-    seen: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
+/// Starts a server that sends these replies, and repeats the last one.
+pub(crate) async fn scripted<const N: usize>(replies: [Reply; N]) -> Server {
+    let last = replies[N - 1].clone();
+    Server::http1(Script::new(replies).otherwise(last).may_remain()).await.unwrap()
 }
 
-impl Server {
-    pub(crate) async fn start(script: impl IntoIterator<Item = String>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let script: Vec<_> = script.into_iter().collect();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&seen);
-        let task = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let head = read_request(&stream).await.unwrap();
-                let arrival = {
-                    let mut seen = noted.lock().unwrap();
-                    seen.push(head.split(" HTTP/").next().unwrap().to_owned());
-                    seen.len()
-                };
-                let answer = script.get(arrival - 1).or(script.last()).unwrap();
-                write(&stream, answer.as_bytes()).await.unwrap();
-            }
-        });
-        Self { address, seen, task }
-    }
-
-    pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-
-    pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
+/// Returns the method and path of each request that arrived.
+pub(crate) fn seen(server: &Server) -> Vec<String> {
+    server.ledger().arrivals().iter().map(|arrival| format!("{} {}", arrival.method, arrival.target)).collect()
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+pub(crate) fn answer(status: u16) -> Reply {
+    Reply::status(StatusCode::from_u16(status).unwrap())
 }
 
-/// Reads a request to the end of its body.
-async fn read_request(stream: &TcpStream) -> io::Result<String> {
-    let mut text = String::new();
-    loop {
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-                return Ok(text);
-            }
-        }
-        stream.readable().await?;
-        let mut buffer = [0; 1024];
-        match stream.try_read(&mut buffer) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(length) => text.push_str(str::from_utf8(&buffer[..length]).unwrap()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
+pub(crate) fn see_other(location: &str) -> Reply {
+    answer(303).header(LOCATION, location.parse().unwrap())
 }
 
-async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(bytes) {
-            Ok(length) => bytes = &bytes[length..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-pub(crate) fn answer(status: &str) -> String {
-    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-}
-
-pub(crate) fn see_other(location: &str) -> String {
-    answer(&format!("303 See Other\r\nlocation: {location}"))
-}
-
-/// Returns an address without a listener, for as long as the socket lives, which reserves the port.
-pub(crate) fn nobody() -> (TcpSocket, String) {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}/done", socket.local_addr().unwrap());
-    (socket, url)
+/// Returns an address without a listener, for as long as the relay lives, which reserves the port.
+pub(crate) async fn nobody() -> (Relay, String) {
+    let faults = Faults::<WireFault>::new(Script::default());
+    let mut relay = faults.relay(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    relay.close().await.unwrap();
+    let url = format!("http://{}/done", relay.address());
+    (relay, url)
 }
