@@ -51,16 +51,16 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
     }
 }
 
-/// Defines `send`, which returns a `$Future`, for a service whose clones share its state.
-// The future of a client is opaque, because the compiler then names the remedy of a mistake. Around a service whose
-// body is a trait object, only a future of a named type can be spawned.
+/// Defines the method `send`, which returns a `$Future`, for a service whose clones share state.
+// The future of a client is opaque, because the compiler then suggests a remedy for mistakes. If a service's body is a
+// trait object, only a future with a named type can be spawned.
 macro_rules! send_method {
     ($Future:ty) => {
-        /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
+        /// Sends one request through a clone of this handle. It waits until the clone is ready, and calls it.
         ///
-        /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a copy of the
-        /// handle's own state. If a clone of the inner service changes its state during a call, for example opens a
-        /// connection, later calls do not see that change. The usual clients share their state between clones; tower's
+        /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a clone of
+        /// the handle's state. If the inner service changes its own state during a call, for example by opening a
+        /// connection, later calls do not see that change. Most clients share their state between clones; tower's
         /// `Buffer` does so for any service.
         ///
         /// # Errors
@@ -68,7 +68,7 @@ macro_rules! send_method {
         ///
         /// # Cancel safety
         /// Dropping the future cancels the call and every attempt in flight. Its places in guards are released, and the
-        /// tokens of a retry that was not sent return to the budget.
+        /// tokens of an unsent retry are returned to the budget.
         pub fn send<Req>(&self, request: Req) -> $Future
         where
             Self: tower_service::Service<Req> + Clone,

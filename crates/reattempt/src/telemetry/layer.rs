@@ -1,4 +1,4 @@
-//! The layer outside and inside the retry layer, and its service, for the telemetry of every protocol.
+//! The layer that measures calls or attempts and its service, for the telemetry of every protocol.
 
 use tower_layer::{Layer, Stack};
 use tower_service::Service;
@@ -6,8 +6,8 @@ use tower_service::Service;
 use crate::accessors::inner_accessors;
 use crate::send::{Sending, send_method};
 
-/// A layer that measures calls or attempts, with telemetry such as [`HttpTelemetry`](super::HttpTelemetry), whose
-/// `around` creates one of each.
+/// A layer that measures calls or attempts. The `around` method of a telemetry such as
+/// [`HttpTelemetry`](super::HttpTelemetry) creates one of each.
 #[derive(Debug, Clone)]
 pub struct MeasuringLayer<T> {
     telemetry: T,
