@@ -12,7 +12,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// A retry budget: a token bucket per destination that every retry must draw from.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *Without a budget*, three attempts per call triple the load on a server that is failing because of load. Stacked
 /// layers multiply: three layers with four attempts each make 64. Backoff only delays the same load.

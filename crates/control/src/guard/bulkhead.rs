@@ -16,7 +16,7 @@ use crate::destination_table::Entry;
 
 /// A limit on calls in flight per destination.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *Without a bulkhead*, one slow server ties up all of a client's calls. Each call holds its task, memory and
 /// connection until it times out, so nothing is left for healthy servers.

@@ -32,7 +32,7 @@ pub use window::LimitWindow;
 
 /// An adaptive limit on calls in flight per destination, which follows the server's capacity.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after its capacity has
 /// doubled.

@@ -49,7 +49,7 @@ use counts::Outcome;
 /// call. At the end of the open time, it becomes *half-open* and admits a few calls, the *probes*. If they succeed, the
 /// breaker closes; if one fails, it opens again.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *Without a breaker*, calls to a server that is down wait for their timeouts and hold connections and memory. The
 /// server must restart under their load.

@@ -38,7 +38,7 @@ pub use reservation::Reservation;
 /// A bucket of `burst` tokens starts full, and time adds `limit` tokens per second. Each call takes one token. All
 /// amounts are integers (millionths of a token, nanoseconds), so rates do not drift.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *Without a limit*, the server refuses calls beyond the client's quota. Each refusal costs the server some work and
 /// the caller a round trip.

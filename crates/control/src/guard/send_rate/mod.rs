@@ -25,7 +25,7 @@ use cubic::{Cubic, News};
 
 /// An adaptive send rate per destination, which reacts to refusals by the rule of AWS's adaptive retry mode.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *Without a send rate*, a client that exceeds its quota is refused again and again. Backoff spreads out retries, but
 /// not first attempts.

@@ -22,7 +22,7 @@ use window::{Requests, Window};
 
 /// An adaptive throttle per destination: the more calls the server refuses, the fewer are sent.
 ///
-/// # What goes wrong without it, and with it
+/// # Failures that it prevents
 ///
 /// *Without a throttle*, an overloaded server spends its time on refusals. If a refusal costs half as much as a
 /// response, a server at twice its capacity has no time left for responses.
