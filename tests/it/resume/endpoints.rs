@@ -8,7 +8,7 @@ use hyper_util::rt::TokioExecutor;
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
 use reattempt::schedule::Constant;
 use reattempt::{Http, ReplayBody, Report, RetryLayer, RetryPolicy};
-use reattempt_faults::{End, Reply, Server};
+use reattempt_faults::{End, Reply, Script, Server};
 use tokio::time::timeout;
 use tower::{ServiceBuilder, ServiceExt};
 
@@ -99,8 +99,8 @@ async fn retry_around_resumes_sees_the_tier() {
     for (method, status, expected) in
         [(Method::POST, 503, [1, 0]), (Method::POST, 429, [1, 1]), (Method::GET, 503, [1, 1])]
     {
-        let server = |status: u16| Server::http1(vec![Reply::status(status.try_into().unwrap()).body("")]);
-        let (first, second) = (server(status).await.unwrap(), server(200).await.unwrap());
+        let fails = Reply::status(status.try_into().unwrap());
+        let (first, second) = (Server::http1([fails]).await.unwrap(), Server::http1(Script::default()).await.unwrap());
         let urls = [first.url(""), second.url("")];
         let tiers = Endpoints::urls(&urls[..1]).unwrap().or_else_urls(&urls[1..]).unwrap();
         let policy = RetryPolicy::http().max_attempts(2).backoff(Constant::immediate());
