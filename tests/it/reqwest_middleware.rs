@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reattempt_faults::Reply;
+use reattempt_faults::{End, Reply};
 
 use crate::support::{Server, chunked, quick, status};
 use futures_util::stream;
@@ -10,36 +10,23 @@ use reattempt::Report;
 use reattempt_reqwest_middleware::{CallError, ReattemptMiddleware};
 use reqwest::Body;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpSocket;
 
 fn client() -> ClientWithMiddleware {
     let http = reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy();
     ClientBuilder::new(http.build().unwrap()).with(ReattemptMiddleware::new(quick())).build()
 }
 
-/// Starts a server that reads a request and writes these bytes, one text for each connection, and then closes it.
-async fn raw(texts: &'static [&'static str]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        for text in texts {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0, "a request");
-            stream.write_all(text.as_bytes()).await.unwrap();
-        }
-    });
-    url
-}
-
 #[tokio::test]
 async fn incomplete_response_is_retried() {
-    const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     // A response that is cut off, and a connection that is closed without one.
-    let url = raw(&["HTTP/1.1", "", WHOLE]).await;
-    let response = client().get(url).send().await.unwrap();
+    let cut_off = Reply::raw("HTTP/1.1").end_with(End::Close);
+    let closed = Reply::default().cut(0).end_with(End::Close);
+    let server = Server::http1([cut_off, closed]).await;
+    let response = client().get(server.url("/")).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.extensions().get::<Report>().unwrap().retries(), 2);
+    assert_eq!(server.seen().len(), 3);
 }
 
 #[tokio::test]
