@@ -51,7 +51,7 @@ pub(crate) fn send_next<S: Service<A>, A>(
     trail: Trail,
     deadline: Option<Instant>,
 ) -> (S::Future, Tried) {
-    let (frame, _timed) = (Sending::next(trail), Timed::until(deadline, None));
+    let (frame, _timed) = (Sending::next(trail), Timed::only(deadline));
     let sent = service.call(attempt);
     (sent, frame.close())
 }

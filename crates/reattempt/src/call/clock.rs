@@ -79,15 +79,17 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     Instant(now.0.saturating_add(wait.min(FAR)))
 }
 
+/// The time by which timers are late or early, because they round.
+pub(crate) const TIMER_SLACK: Duration = Duration::from_millis(2);
+
 /// Returns `true` if a timer for `deadline`, in an inner layer or at the server, may have expired by `now`.
 ///
 /// The timer was set at `since` or later. It may expire early, because the time in a header is rounded, and timers
 /// themselves round.
 pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
-    const TIMER: Duration = Duration::from_millis(2);
     // A timeout in a header has at least five digits, unless its unit is the nanosecond, so its rounding error is
     // small.
-    let slack = TIMER + now.saturating_duration_since(since) / 65_536;
+    let slack = TIMER_SLACK + now.saturating_duration_since(since) / 65_536;
     deadline.saturating_duration_since(now) <= slack
 }
 

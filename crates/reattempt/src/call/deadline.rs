@@ -53,7 +53,8 @@ impl Deadline {
     ///
     /// The deadline is in the extensions, or the outer layer passes it in a thread-local variable while it calls its
     /// inner service. A call's future, a task and a service behind tower's `Buffer` therefore find it only in the
-    /// extensions. If they need it, copy it there with this layer:
+    /// extensions. Likewise, a call of another client that is started within `call` has this deadline too. If it must
+    /// not, start it in an `async` block or a task. If a future needs the deadline, copy it with this layer:
     ///
     /// ```
     /// use http::Request;
@@ -100,8 +101,7 @@ impl Deadline {
     /// handle.
     #[cfg(feature = "http")]
     pub fn propagate(inbound: &Extensions, outbound: &mut Extensions) {
-        let inbound = inbound.get::<Self>();
-        if let Some(earliest) = inbound.into_iter().chain(outbound.get()).min().copied() {
+        if let Some(earliest) = earlier(Self::of(inbound), outbound.get().copied()) {
             outbound.insert(earliest);
         }
     }

@@ -127,6 +127,12 @@ impl Timed {
         OPENED.set(now);
         Some(Self { outer: DEADLINE.replace(deadline) })
     }
+
+    /// Opens the frame of an attempt that is sent from a poll. The deadline of whoever polls does not apply to it.
+    pub(crate) fn only(deadline: Option<Instant>) -> Self {
+        OPENED.set(None);
+        Self { outer: DEADLINE.replace(deadline) }
+    }
 }
 
 impl Drop for Timed {
@@ -245,7 +251,7 @@ impl Late {
 
     /// Sends the attempt by calling `send` in its frame.
     pub(crate) fn send<R>(&self, send: impl FnOnce() -> R) -> R {
-        let _timed = Timed::until(self.deadline, None);
+        let _timed = Timed::only(self.deadline);
         match &self.deferred {
             Some(deferred) => deferred.send(send),
             None => send(),

@@ -203,7 +203,7 @@ impl<D: Delays> Progress<D> {
         let most = context.limits(limits).max_elapsed;
         let stop = if !ends_at_deadline && context.deadline.is_some_and(|deadline| deadline <= now) {
             StopReason::DeadlineExceeded
-        } else if most.is_some_and(|most| clock::later(self.started, most) < now) {
+        } else if most.is_some_and(|most| clock::later(self.started, most.saturating_add(clock::TIMER_SLACK)) < now) {
             StopReason::ElapsedExhausted
         } else {
             return Ok(());

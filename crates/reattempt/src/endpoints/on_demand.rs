@@ -7,13 +7,15 @@ use tower_service::Service;
 
 use super::guard::EndpointGuard;
 use super::send::send_to_endpoint;
+use crate::call::clock::Instant;
+use crate::call::frame::{self, Timed};
 use crate::guard::Shared;
 use crate::protocol::ReadRequest;
 use crate::send::{Sending, send};
 
 /// The future of a call whose endpoint was picked.
 pub(super) type Sent<C, Req, F, P, Mode> =
-    crate::guard::contract::ResponseFuture<OnDemand<C>, Req, Sending<C, Req, F>, EndpointGuard<C>, P, Mode>;
+    crate::guard::contract::ResponseFuture<OnDemand<C>, Req, Sending<Within<C>, Req, F>, EndpointGuard<C>, P, Mode>;
 
 /// Picks an endpoint and sends a request through a clone of its client.
 #[inline]
@@ -25,7 +27,7 @@ where
     C: Service<Req> + Clone + Send + Sync + 'static,
     P: ReadRequest<Req>,
 {
-    send_to_endpoint(shared, request, |ticket, request| Ok(send(ticket.service().clone(), request)))
+    send_to_endpoint(shared, request, |ticket, request| Ok(send(Within::of(ticket.service()), request)))
 }
 
 /// A client that is always ready. Each call waits until the inner client is ready.
@@ -35,13 +37,42 @@ pub struct OnDemand<C>(C);
 impl<C: Service<Req> + Clone, Req> Service<Req> for OnDemand<C> {
     type Response = C::Response;
     type Error = C::Error;
-    type Future = Sending<C, Req, C::Future>;
+    type Future = Sending<Within<C>, Req, C::Future>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), C::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        send(self.0.clone(), request)
+        send(Within::of(&self.0), request)
+    }
+}
+
+/// The clone of a client for one call, which is sent when the clone is ready, with the deadline from above.
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "part of the type of a future, which nobody names")]
+pub struct Within<C> {
+    client: C,
+    until: Option<Instant>,
+}
+
+impl<C: Clone> Within<C> {
+    fn of(client: &C) -> Self {
+        Self { client: client.clone(), until: frame::deadline() }
+    }
+}
+
+impl<C: Service<Req>, Req> Service<Req> for Within<C> {
+    type Response = C::Response;
+    type Error = C::Error;
+    type Future = C::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), C::Error>> {
+        self.client.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Req) -> C::Future {
+        let _timed = Timed::only(self.until);
+        self.client.call(request)
     }
 }

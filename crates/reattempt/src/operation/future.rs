@@ -57,6 +57,7 @@ impl<E, Sleep: Future> Wait<E, Sleep> {
         &mut self,
         tries: &mut Tries<Backoff, B, J, N, Clock>,
         cx: &mut Context<'_>,
+        is_later: bool,
     ) -> Poll<Result<(), StopReason>>
     where
         Backoff: Schedule,
@@ -65,6 +66,9 @@ impl<E, Sleep: Future> Wait<E, Sleep> {
     {
         if self.delay.is_none() {
             ready!(tries.poll_confirmed(cx))?;
+            if is_later {
+                tries.check_in_time()?;
+            }
             self.delay = tries.resume(&self.error, &self.granted).map(Box::pin);
         }
         if let Some(delay) = &mut self.delay {
@@ -110,7 +114,7 @@ where
         for _ in 0..ATTEMPTS_AT_ONCE {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
             let (error, due) = if let Some(mut wait) = this.wait.take() {
-                let Poll::Ready(due) = wait.poll_due(tries, cx) else {
+                let Poll::Ready(due) = wait.poll_due(tries, cx, true) else {
                     *this.wait = Some(wait);
                     return Poll::Pending;
                 };
@@ -139,7 +143,7 @@ where
                 match tries.fail(&error) {
                     Ok(granted) => {
                         let mut wait = Wait { error, granted, delay: None };
-                        let Poll::Ready(due) = wait.poll_due(tries, cx) else {
+                        let Poll::Ready(due) = wait.poll_due(tries, cx, false) else {
                             *this.wait = Some(Box::new(wait));
                             return Poll::Pending;
                         };

@@ -213,10 +213,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Sends the attempt through the service, which is ready.
     fn send(&mut self, timer: Pin<&mut T::Timer>) -> Option<T::Future> {
+        // Set first, because a call whose service panics stays pending if it is polled again.
+        self.retrying.as_mut()?.as_mut().project().stage.set(Stage::Sent);
         let attempt = self.take_attempt()?;
         self.on_send();
         T::Mode::timer(timer).map(AttemptTimer::reset);
-        let mut retrying = self.retrying.as_mut()?.as_mut().project();
+        let retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.last_error = None;
         if let Some(progress) = retrying.progress {
             progress.on_send();
@@ -226,7 +228,6 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         *retrying.tried = tried;
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         *service = service.clone();
-        retrying.stage.set(Stage::Sent);
         Some(sent)
     }
 

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use http::{Extensions, Request, Response};
+use reattempt::endpoints::Endpoints;
 use reattempt::error::BoxedError;
 use reattempt::guard::{GuardLayer, Limit, RateLimit, Reason, Refused};
 use reattempt::hedge::HedgePolicy;
@@ -208,4 +209,16 @@ async fn no_deadline_outlives_its_frame() {
     }));
     client.send(get()).await.unwrap();
     assert_eq!(found(), None);
+}
+
+/// An endpoint's client is called when it is ready, after the layers above have returned.
+#[tokio::test(start_paused = true)]
+async fn client_of_an_endpoint_finds_total_time() {
+    let seen = Seen::default();
+    let servers = Endpoints::list(["one.example"]).unwrap();
+    let (layers, server) = (seen.clone(), Server::statuses([200]));
+    let client = stack().layer(servers.connect(move |_: &_| layers.before(server.clone())).http());
+    let deadline = Some(Deadline::after(ms(5_000)));
+    client.send(get()).await.unwrap();
+    assert_eq!(seen.found(), [deadline]);
 }

@@ -204,3 +204,14 @@ fn ready_timer_lets_others_run() {
     assert!(call.is_woken());
     assert_eq!(calls.get(), 128);
 }
+
+/// A timer that is late by its own rounding does not end a call whose retry was granted for the last moment.
+#[test]
+fn rounded_timer_keeps_the_last_retry() {
+    let clock = Manual::default();
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).max_elapsed(SECOND);
+    let mut call = task::spawn(retry(policy, script([Err("busy"), Ok(1)])).timer(&clock).into_future());
+    assert_pending!(call.poll());
+    clock.moves(SECOND + Duration::from_millis(1));
+    assert_eq!(assert_ready!(call.poll()).unwrap(), 1);
+}
