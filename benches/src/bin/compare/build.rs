@@ -1,4 +1,5 @@
-//! The cost of the dependency: crates, CPU seconds of a cold build, bytes of a stripped program.
+//! The cost of the dependency: crates, CPU seconds of a cold build, bytes of a stripped program, of one with fat LTO,
+//! and of a further client type.
 //!
 //! Small programs are built with the library and without it, in a temporary directory, with the
 //! versions of the workspace's lock file.
@@ -20,6 +21,8 @@ struct Pair {
     main: &'static str,
     with: &'static str,
     without: &'static str,
+    /// The code of a further client type, if that is measured. It has the same place.
+    further: Option<&'static str>,
 }
 
 const GET: &str = r#"
@@ -37,11 +40,22 @@ fn main() {
     let uri = std::env::args().nth(1).unwrap();
     let status = runtime.block_on(async {
         let client = HERE;
-        let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
+        let request = Request::get(&uri).body(Full::<Bytes>::default()).unwrap();
         client.oneshot(request).await.map(|response| response.status())
     });
     println!("{status:?}");
+    FURTHER
 }
+"#;
+
+/// A call through a further client, whose type differs in the body.
+const FURTHER: &str = r#"
+    let status = runtime.block_on(async {
+        let client = HERE;
+        let request = Request::get(&uri).body(http_body_util::Empty::<Bytes>::new()).unwrap();
+        client.oneshot(request).await.map(|response| response.status())
+    });
+    println!("{status:?}");
 "#;
 
 const OPERATION: &str = r#"
@@ -73,6 +87,7 @@ tower = { version = "0.5", default-features = false, features = ["util"] }
         main: GET,
         with: "RetryLayer::http().layer(Client::builder(TokioExecutor::new()).build_http())",
         without: "Client::builder(TokioExecutor::new()).build_http()",
+        further: Some(FURTHER),
     },
     Pair {
         row: "build-retry",
@@ -81,6 +96,7 @@ tower = { version = "0.5", default-features = false, features = ["util"] }
         main: OPERATION,
         with: "reattempt::retry(reattempt::schedule::Exponential::full_jitter(BASE), read).await",
         without: "read().await",
+        further: None,
     },
 ];
 
@@ -94,12 +110,19 @@ pub(crate) fn measure(figures: &mut Figures, wanted: &dyn Fn(&str) -> bool) -> R
         for (contender, bare, dependencies, code) in sides {
             let place = directory.join(pair.row).join(contender);
             let import = if bare.is_some() { "use reattempt::RetryLayer;" } else { "" };
-            write(&place, dependencies, &pair.main.replace("IMPORT", import).replace("HERE", code))?;
-            let seconds = build(&place)?;
-            let program = place.join("target/release/small");
-            let stripped = fs::metadata(&program).map_err(failed(&program))?.len();
-            let values =
-                [(Figure::Crates, crates(&place)?), (Figure::CpuSeconds, seconds), (Figure::Stripped, stripped as f64)];
+            let main = |further| pair.main.replace("IMPORT", import).replace("FURTHER", further).replace("HERE", code);
+            write(&place, dependencies, &main(""))?;
+            let seconds = build(&place, "release")?;
+            let size = stripped(&place, "release")?;
+            let mut values =
+                vec![(Figure::Crates, crates(&place)?), (Figure::CpuSeconds, seconds), (Figure::Stripped, size)];
+            if let Some(further) = pair.further {
+                build(&place, "fat")?;
+                values.push((Figure::StrippedFat, stripped(&place, "fat")?));
+                write(&place, dependencies, &main(further))?;
+                build(&place, "release")?;
+                values.push((Figure::Further, stripped(&place, "release")? - size));
+            }
             figures.put(pair.row, contender, bare, &values);
         }
     }
@@ -121,7 +144,8 @@ fn write(place: &Path, dependencies: &str, main: &str) -> Result<(), Error> {
     let dependencies = dependencies.replace("REATTEMPT", &ours.to_string_lossy());
     let manifest = format!(
         "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
-         [profile.release]\nstrip = true\n\n[dependencies]\n{dependencies}\n"
+         [profile.release]\nstrip = true\n\n[profile.fat]\ninherits = \"release\"\nlto = \"fat\"\ncodegen-units = 1\n\
+         panic = \"abort\"\n\n[dependencies]\n{dependencies}\n"
     );
     let source = place.join("src");
     fs::create_dir_all(&source).map_err(failed(&source))?;
@@ -149,11 +173,17 @@ fn crates(place: &Path) -> Result<f64, Error> {
     Ok(names.len().saturating_sub(1) as f64)
 }
 
-/// Builds from nothing; returns the CPU seconds of all its processes.
-fn build(place: &Path) -> Result<f64, Error> {
+/// Returns the size of the program that was built with this profile.
+fn stripped(place: &Path, profile: &str) -> Result<f64, Error> {
+    let program = place.join("target").join(profile).join("small");
+    Ok(fs::metadata(&program).map_err(failed(&program))?.len() as f64)
+}
+
+/// Builds with this profile; returns the CPU seconds of all processes.
+fn build(place: &Path, profile: &str) -> Result<f64, Error> {
     let cargo = cargo(place);
     let program = cargo.get_program().to_string_lossy().into_owned();
-    let timed = format!("TIMEFORMAT='%U %S'; time '{program}' build --release --quiet");
+    let timed = format!("TIMEFORMAT='%U %S'; time '{program}' build --profile {profile} --quiet");
     let mut shell = Command::new("bash");
     shell.args(["-c", &timed]).env("CARGO_TARGET_DIR", place.join("target"));
     let (_, times) = run(shell.current_dir(place))?;

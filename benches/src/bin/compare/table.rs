@@ -240,6 +240,8 @@ fn unit(figure: Figure) -> &'static str {
         Figure::Allocations => "allocations",
         Figure::Saved | Figure::Size | Figure::Stripped => "bytes",
         Figure::Boxed => "bytes boxed",
+        Figure::StrippedFat => "bytes with fat LTO",
+        Figure::Further => "bytes for a further client type",
         Figure::Time => "CPU time",
         Figure::Crates => "crates",
         Figure::CpuSeconds => "CPU seconds",

@@ -56,12 +56,19 @@ pub(crate) enum Figure {
     CpuSeconds,
     /// Bytes of the stripped program.
     Stripped,
+    /// Bytes of the stripped program, built with fat LTO and `panic = "abort"`.
+    StrippedFat,
+    /// Bytes that a further client type adds to the stripped program.
+    Further,
 }
 
 impl Figure {
     /// Returns `true` if a run of counts alone leaves it out.
     pub(crate) fn is_slow(self) -> bool {
-        matches!(self, Self::Time | Self::Crates | Self::CpuSeconds | Self::Stripped)
+        matches!(
+            self,
+            Self::Time | Self::Crates | Self::CpuSeconds | Self::Stripped | Self::StrippedFat | Self::Further
+        )
     }
 }
 
