@@ -30,7 +30,7 @@ pub(super) const LINES: &[Line] = &[
             // The aim is below the pick alone (321). Above it are two moves of the request, because the future readies
             // the client (123), and the ticket's way through the layer, against 133 for a destination that is not
             // needed.
-            goal(Instructions, Above(835.0, "ours-guard")).aim(200.0),
+            goal(Instructions, Above(880.0, "ours-guard")).aim(200.0),
             goal(Instructions, Shown(&["tower-balance"])),
             goal(Instructions, Shown(&["tower-buffered"])),
             goal(Allocations, AtMost(0.0)),
