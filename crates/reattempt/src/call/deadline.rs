@@ -26,8 +26,8 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 ///
 /// The deadline is in the extensions of every attempt, with one exception. The deadline from a [standard
 /// stack's](crate::standard) total time is in the first attempt's extensions only if the request has other extensions.
-/// [`of`](Self::of) always finds it. A server can [propagate](Self::propagate) its own caller's deadline to outbound
-/// calls.
+/// [`of`](Self::of) finds it in `Service::call`. A server can [propagate](Self::propagate) its own caller's deadline to
+/// outbound calls.
 ///
 /// ```
 /// use std::time::Duration;

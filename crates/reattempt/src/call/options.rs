@@ -35,7 +35,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// request or the handle forbids retries, the call is not retried.
 ///
 /// Each layer uses the options that apply to it and ignores the others. Options set on an outer retry or hedge handle
-/// do not reach guards and fallbacks.
+/// do not reach guards and fallbacks, except for the deadline.
 ///
 /// | option | retry layer | hedging | [`retry`](crate::retry()) | guards, fallback |
 /// |---|---|---|---|---|

@@ -48,7 +48,7 @@ impl<C: Service<Req> + Clone, Req> Service<Req> for OnDemand<C> {
     }
 }
 
-/// The clone of a client for one call, which is sent when the clone is ready, with the deadline from above.
+/// A clone of a client for one call. The call is sent when the clone is ready, with the deadline of an outer layer.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "part of the type of a future, which nobody names")]
 pub struct Within<C> {

@@ -128,11 +128,7 @@ impl<B: Clone> SaveRequest<http::Request<B>> for Http {
         (request, Some(saved))
     }
 
-    fn take_copy(mut saved: Self::Saved, deadline: Option<Deadline>) -> Option<http::Request<B>> {
-        // The total time of a stack is in no request yet, and the backup is called outside the stack's frame.
-        if let Some(deadline) = deadline {
-            saved.extensions_mut().insert(deadline);
-        }
+    fn take_copy(saved: Self::Saved, _: Option<Deadline>) -> Option<http::Request<B>> {
         Some(saved)
     }
 }

@@ -14,7 +14,10 @@ use super::Asking;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn policy(delay: Duration, budget: &Asking) -> RetryPolicy<reattempt::operation::Operations, impl Schedule, Asking> {
+fn policy(
+    delay: Duration,
+    budget: &Asking,
+) -> RetryPolicy<reattempt::operation::Operations, impl Schedule + Clone, Asking> {
     RetryPolicy::operations().backoff(Constant::new(delay)).budget(budget.clone())
 }
 
@@ -83,4 +86,14 @@ async fn blocking_retry_is_sent_unconfirmed() {
     let mut results = [Ok(7), Err("first")].to_vec();
     let result = retry_blocking(policy(MS, &budget), || results.pop().unwrap()).call_with(|_| {});
     assert_eq!((result.unwrap(), budget.log()), (7, vec!["asked", "succeeded"]));
+}
+
+/// A retry that is confirmed after the call's time is neither announced nor sent.
+#[tokio::test(start_paused = true)]
+async fn late_confirmation_is_not_announced() {
+    let (budget, told) = (Asking::new(60_000 * MS, true), Cell::new(0));
+    let policy = policy(MS, &budget).max_elapsed(5_000 * MS);
+    let call = retry(policy, || ready(Err::<u32, _>("first"))).notify(|_, _| told.set(told.get() + 1));
+    let error = call.await.unwrap_err();
+    assert_eq!((told.get(), error.attempts(), error.stop_reason()), (0, 1, StopReason::ElapsedExhausted));
 }

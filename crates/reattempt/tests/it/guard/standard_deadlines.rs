@@ -1,9 +1,11 @@
 //! Tests of the end of a standard stack's total time, as the layers and services inside find it.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Ready, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 
 use http::{Extensions, Request, Response};
 use reattempt::endpoints::Endpoints;
@@ -13,7 +15,7 @@ use reattempt::hedge::HedgePolicy;
 use reattempt::schedule::Constant;
 use reattempt::standard::{StandardGuards, StandardLayer};
 use reattempt::{Deadline, Http, ReplayBody, RetryBudget, RetryLayer, RetryPolicy, TimedOut, Verdict};
-use tokio::time::Instant;
+use tokio::time::{Instant, advance};
 use tower::buffer::Buffer;
 use tower::util::{MapRequest, MapRequestLayer};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
@@ -221,4 +223,37 @@ async fn client_of_an_endpoint_finds_total_time() {
     let deadline = Some(Deadline::after(ms(5_000)));
     client.send(get()).await.unwrap();
     assert_eq!(seen.found(), [deadline]);
+}
+
+/// A service that calls another server passes the total time on.
+#[tokio::test(start_paused = true)]
+async fn propagate_copies_total_time() {
+    let outbound = Arc::new(Mutex::new(Extensions::new()));
+    let copied = Arc::clone(&outbound);
+    let proxy = service_fn(move |request: Inner| {
+        Deadline::propagate(request.extensions(), &mut copied.lock().unwrap());
+        ready(Ok::<_, Infallible>(Response::new(String::new())))
+    });
+    let deadline = Some(Deadline::after(ms(5_000)));
+    stack().layer(proxy).send(get()).await.unwrap();
+    assert_eq!(outbound.lock().unwrap().get().copied(), deadline);
+}
+
+/// A retry of another client does not get the deadline of the call whose service happens to poll it.
+#[tokio::test(start_paused = true)]
+async fn poll_lends_no_deadline() {
+    let seen = Seen::default();
+    let server = Server::by(|arrival, _| Act::from(if arrival == 1 { 503 } else { 200 }).later(ms(10)));
+    let policy = RetryPolicy::http().backoff(Constant::immediate()).seed(1).boxed_errors();
+    let mut other = Box::pin(RetryLayer::new(policy).layer(seen.before(server)).oneshot(get()));
+    assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    advance(ms(11)).await;
+    let other = Arc::new(Mutex::new(other));
+    let polls = service_fn(move |_: Inner| {
+        let polled = other.lock().unwrap().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "the second response is late too");
+        ready(Ok::<_, Infallible>(Response::new(String::new())))
+    });
+    stack().layer(polls).send(get()).await.unwrap();
+    assert_eq!(seen.found(), [None, None]);
 }

@@ -16,7 +16,8 @@ use reattempt::{CallOptions, RetryLayer, RetryPolicy};
 use reattempt_core::{StopReason, Unlimited};
 use reattempt_replay::{ReplayBody, ReplayLimits};
 use reattempt_schedule_fixed::Constant;
-use tower::{Layer, ServiceExt, service_fn};
+use tokio_test::{assert_pending, task};
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::regressions::support::{get, of_frames};
 
@@ -101,4 +102,31 @@ async fn immediate_retries_yield_to_others() {
     assert_eq!(response.status(), 503);
     assert!(turns.load(Ordering::Relaxed) > 10, "{turns:?} turns during 10,000 attempts");
     other.abort();
+}
+
+/// A call whose service panics in the second attempt stays pending, and does not ask the service for ever.
+#[tokio::test(start_paused = true)]
+async fn panic_in_a_retry_leaves_the_call_pending() {
+    #[derive(Clone, Default)]
+    struct PanicsTwice(Arc<AtomicUsize>, Arc<AtomicUsize>);
+    impl<B> Service<Request<B>> for PanicsTwice {
+        type Response = Response<Empty<Bytes>>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            assert!(self.0.fetch_add(1, Ordering::Relaxed) < 100, "the service is asked for ever");
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<B>) -> Self::Future {
+            assert!(self.1.fetch_add(1, Ordering::Relaxed) == 0, "on purpose");
+            std::future::ready(Ok(Response::builder().status(503).body(Empty::new()).unwrap()))
+        }
+    }
+
+    let policy = RetryPolicy::http().backoff(Constant::immediate()).seed(1);
+    let mut call = task::spawn(RetryLayer::new(policy).layer(PanicsTwice::default()).oneshot(get()));
+    catch_unwind(AssertUnwindSafe(|| drop(call.poll()))).unwrap_err();
+    assert_pending!(call.poll());
 }
