@@ -188,19 +188,17 @@ impl CautiousBucket {
         self.state.load(Ordering::Acquire) & TICK
     }
 
-    /// Restores a balance in millionths (at most the capacity), a doubt and the tick of the last failure, unless the
-    /// bucket has less. Called before any other thread uses the bucket.
+    /// Restores a balance in millionths (at most the capacity), a doubt and the tick of the last failure, each unless the
+    /// bucket's own is stricter. Called before any other thread uses the bucket.
     pub(crate) fn restore(&self, balance: u64, doubt: u64, last_failure: u64) {
-        let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(self.full & TOKENS);
-        let trust = MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT;
-        let state = trust | tokens | (last_failure & TICK);
         let own = self.state.load(Ordering::Acquire);
-        if state < own {
-            if own >= self.full {
-                self.count();
-            }
-            self.state.store(state, Ordering::Release);
+        let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(own & TOKENS);
+        let trust = (MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT).min(own & TRUST);
+        let state = trust | tokens | (last_failure & TICK).max(own & TICK);
+        if state < self.full && own >= self.full {
+            self.count();
         }
+        self.state.store(state, Ordering::Release);
     }
 
     /// Resets the bucket if it has been quiet for [`QUIET`].

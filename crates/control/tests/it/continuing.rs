@@ -95,3 +95,26 @@ fn continuing_twice_counts_a_bucket_once() {
         assert!(budget.is_full(), "{budget:?}");
     }
 }
+
+/// A budget that continues twice has the fewer tokens and the higher doubt, in either order.
+#[test]
+fn continuing_twice_keeps_the_stricter_state() {
+    let doubted = RetryBudget::cautious();
+    let spent = RetryBudget::cautious();
+    for _ in 0..10 {
+        doubted.on_failure("a", &FAILURE, Duration::ZERO);
+    }
+    for _ in 0..3 {
+        drop(spent.acquire("a", &FAILURE, Duration::ZERO).unwrap().spend());
+    }
+    for _ in 0..3 {
+        spent.on_success("a", 0);
+    }
+    assert!(spent.balance("a") < doubted.balance("a"));
+    assert!(spent.acquire("a", &FAILURE, Duration::ZERO).is_some(), "no doubt");
+    for (first, second) in [(&doubted, &spent), (&spent, &doubted)] {
+        let budget = RetryBudget::cautious().capacity(20.0).continuing(first).continuing(second);
+        assert_eq!(budget.balance("a"), spent.balance("a"));
+        assert_eq!(granted(&budget, Duration::ZERO), 0);
+    }
+}
