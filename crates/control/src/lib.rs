@@ -18,13 +18,13 @@
 //! | guard | problem and remedy | state |
 //! |---|---|---|
 //! | [`CircuitBreaker`] | a server fails: calls to it are refused for some time | closed, open or half-open |
-//! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so calls to other servers continue | calls in flight and in line |
+//! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so calls to other servers continue | calls in flight and in the queue |
 //! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead's limit follows it | the limit, a window of samples |
 //! | [`Throttle`] | a server refuses many calls: some calls are not sent | requests and accepts over two minutes |
 //! | [`RateLimit`] | the client has a quota of calls per second: calls wait for tokens or are refused | a token bucket, and waiting calls |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it | the rate, and a rate limit's tokens |
 //!
-//! Calls wait for a guard in a [`Line`], which is bounded.
+//! Calls wait for a guard in a [`WaitQueue`], which is bounded.
 //!
 //! ```
 //! use std::time::Duration;
@@ -60,7 +60,8 @@ pub use endpoints::{
 };
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker,
-    Counts, Gradient2, Limit, LimitRule, LimitWindow, Line, Patience, RateLimit, RateTicket, Reservation, SendRate,
-    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, Vegas, WaiterId, Wakers,
+    Counts, Gradient2, Limit, LimitRule, LimitWindow, Patience, RateLimit, RateTicket, Reservation, SendRate,
+    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, Vegas, WaitQueue, WaiterId,
+    Wakers,
 };
 pub use latencies::Latencies;

@@ -190,8 +190,8 @@ adapter!(Jittered { jitter }, |state, retry, random| {
 
 /// An immediate retry followed by a schedule, created by [`ScheduleExt::immediate_first`].
 ///
-/// The inner schedule begins with the second retry, as retry 0 and without a previous delay. Jitter and floors apply to
-/// the first retry only if they are added after this adapter.
+/// The second retry is retry 0 of the inner schedule, and has no previous delay. Jitter or a floor that is added before
+/// this adapter does not affect the first retry.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmediateFirst<T> {
     inner: T,

@@ -51,7 +51,7 @@ pub struct Arrival {
     pub headers: HeaderMap,
     /// The part of the body that the server has read.
     pub body: Vec<u8>,
-    /// `true` once the body was read to its end.
+    /// `true` once the body has been read to its end.
     pub whole: bool,
     /// `true` once the request's effect may have been carried out.
     ///

@@ -14,11 +14,11 @@ pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
 
 pub trait Sealed {}
 
-/// A list of faults. Each applies to one arrival, unless its [`Step`] selects different ones.
+/// A list of faults. Each applies to the next arrival, unless its [`Step`] selects another arrival or several.
 ///
-/// An arrival gets the first unused step that selects it. If no step does, it gets a random fault
-/// ([`Script::chances`]), otherwise the fault for all other arrivals ([`Script::otherwise`]), by default none. An array
-/// or a vector of faults converts into a script.
+/// An arrival gets the fault of the first unused step that selects it. If no step does, [`Script::chances`] may draw a
+/// random fault. If that draws none, the arrival gets the fault set with [`Script::otherwise`], which is none by
+/// default. An array or a vector of faults converts into a script.
 ///
 /// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///

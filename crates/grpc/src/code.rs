@@ -73,8 +73,8 @@ impl Code {
 
     /// Parses the value of a `grpc-status` field for lookup in a policy's list of codes.
     ///
-    /// Returns `None` for an undefined number: no list matches it, although the caller gets `Unknown` (RET-5). A value
-    /// that is not a number gives `Unknown`.
+    /// Returns `None` for an undefined number, which matches no list even though the call fails with `Unknown` (RET-5).
+    /// Returns `Unknown` for a value that is not a number.
     pub fn listed_from_bytes(value: &[u8]) -> Option<Self> {
         match read(value) {
             None if is_number(value) => None,

@@ -94,6 +94,7 @@
 //! | the reason why a client does not compile | [`check`] |
 //!
 //! The crate root contains the items that most programs need to wrap a client. All other items are in modules by topic.
+//! Ids in brackets, such as (RET-5), refer to rules in the repository's `docs/RULES.md`.
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]

@@ -72,7 +72,7 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// | event | effect |
 /// |---|---|
 /// | a call admitted after a step down is throttled | the step is undone, and the interval does not grow |
-/// | any other call is throttled | as in the table above. The first one after a success starts from the time between the last two turns if that is longer, but at most from `interval · up⁴` |
+/// | any other call is throttled | as in the table above. The first throttled call after a success multiplies the time between the last two turns instead of the interval, if that time is longer; it counts as at most `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///
@@ -212,7 +212,7 @@ impl Responsive {
         self.set(|rule| Rule { threshold, ..rule })
     }
 
-    /// Returns the current interval: zero, or from `initial` to `max`.
+    /// Returns the current interval: zero, or a value from `initial` to `max`.
     #[inline]
     pub fn interval(&self) -> Duration {
         Duration::from_nanos(self.shared.pace.interval())

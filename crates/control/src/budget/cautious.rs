@@ -188,8 +188,8 @@ impl CautiousBucket {
         self.state.load(Ordering::Acquire) & TICK
     }
 
-    /// Restores a balance in millionths (at most the capacity), a doubt and the tick of the last failure, each unless the
-    /// bucket's own is stricter. Called before any other thread uses the bucket.
+    /// Restores a balance in millionths (at most the capacity), a doubt and the tick of the last failure, each unless
+    /// the bucket's own is stricter. Called before any other thread uses the bucket.
     pub(crate) fn restore(&self, balance: u64, doubt: u64, last_failure: u64) {
         let own = self.state.load(Ordering::Acquire);
         let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(own & TOKENS);

@@ -25,8 +25,8 @@ const MANY: usize = 100;
 
 /// A set of equivalent endpoints. Each attempt is sent to one of them.
 ///
-/// `T` is the value used to send to an endpoint, such as a client or a base URL. Time is an argument: the time since a
-/// fixed instant, which must be the same for all calls on a set.
+/// `T` is the value used to send to an endpoint, such as a client or a base URL. Methods take the current time as
+/// the time since a fixed instant, the same one for all calls on a set.
 ///
 /// ```
 /// use std::time::Duration;

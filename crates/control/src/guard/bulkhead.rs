@@ -9,9 +9,9 @@ use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
 
 use super::guard_type::guard;
-use super::line::Patience;
 use super::per_destination::{PerDestination, State};
 use super::places::{Note, Places, Rule, Usage};
+use super::wait_queue::Patience;
 use crate::destination_table::Entry;
 
 /// A limit on calls in flight per destination.

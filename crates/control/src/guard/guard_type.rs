@@ -9,7 +9,7 @@ macro_rules! guard {
         $guard:ident $(<$rule:ident: $bound:ident>)?, $ticket:ident, $state:ty,
         memory: $memory:literal, replaced: $replaced:literal $(,)?
     ) => {
-        #[doc = concat!("The proof that a [`", stringify!($guard), "`] admitted a call or has it in line.")]
+        #[doc = concat!("The proof that a [`", stringify!($guard), "`] admitted a call or has it in the queue.")]
         pub struct $ticket $(<$rule: $bound>)? ($crate::guard::per_destination::Ticket<$state>);
 
         impl $(<$rule: $bound>)? $guard $(<$rule>)? {

@@ -1,9 +1,9 @@
-//! A destination's places, shared by threads, with the line of calls waiting for a place.
+//! A destination's places, shared by threads, with the queue of calls waiting for a place.
 //!
 //! One word counts the calls in flight. While no call waits, places are taken and released without the lock. While the
 //! bit [`WAITERS`] is set, both need the lock. The word then changes only under the lock, and a released place goes to
-//! the first call in line in the same step. That call keeps the place until its wait ends. If it has not been polled by
-//! then, the next call that takes the lock passes the place on.
+//! the first call in the queue in the same step. That call keeps the place until its wait ends. If it has not been
+//! polled by then, the next call that takes the lock passes the place on.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -13,12 +13,12 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Reason, Refused, Resume};
 
 use super::heads::{HEADS, Heads, MoreHeads};
-use super::line::{Line, Patience, WaiterId};
+use super::wait_queue::{Patience, WaitQueue, WaiterId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// Set while calls wait in line. The count of calls in flight is below this bit.
+/// Set while calls wait in the queue. The count of calls in flight is below this bit.
 const WAITERS: u64 = 1 << 32;
-/// Set once the places were removed from the table.
+/// Set once the places have been removed from the table.
 const RETIRED: u64 = 1 << 33;
 
 pub(crate) struct Places {
@@ -32,7 +32,7 @@ pub(crate) struct Places {
 }
 
 struct State {
-    line: Line,
+    queue: WaitQueue,
     /// Calls that were given a place but have not been polled since, ordered by the end of their wait.
     granted: BTreeSet<(Duration, WaiterId)>,
     more_heads: MoreHeads,
@@ -50,7 +50,7 @@ pub(crate) struct Rule {
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// In line, or given a place in the meantime, or too late for one.
+    /// In the queue, or given a place in the meantime, or too late for one.
     Waiting { waiter: WaiterId, waits_until: Duration },
     Held {
         /// The number of calls in flight at the start, including this one.
@@ -70,7 +70,7 @@ pub struct Usage {
     pub limit: u32,
     /// Calls that hold a place.
     pub in_flight: u32,
-    /// Calls in line.
+    /// Calls in the queue.
     pub waiting: usize,
     /// Calls whose response head has arrived and whose body has not ended, perhaps because it is unread.
     pub past_head: usize,
@@ -87,7 +87,7 @@ enum Take {
 impl Places {
     pub(crate) fn new(rule: &Rule) -> Self {
         let state =
-            State { line: Line::new(rule.patience), granted: BTreeSet::new(), more_heads: MoreHeads::default() };
+            State { queue: WaitQueue::new(rule.patience), granted: BTreeSet::new(), more_heads: MoreHeads::default() };
         Self {
             word: AtomicU64::new(0),
             limit: AtomicU32::new(rule.limit),
@@ -122,7 +122,7 @@ impl Places {
         }
     }
 
-    /// Adds a call to the line, unless a place has become free or the call may not wait.
+    /// Adds a call to the queue, unless a place has become free or the call may not wait.
     #[cold]
     fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         let mut state = self.lock();
@@ -147,15 +147,15 @@ impl Places {
             let word = self.word.load(Ordering::Relaxed);
             let is_full = word >= u64::from(self.limit());
             if is_full && self.replace(word, word | WAITERS).is_ok() {
-                let waiter = state.line.push(arrival);
-                let waits_until = state.line.waits_until(waiter);
+                let waiter = state.queue.push(arrival);
+                let waits_until = state.queue.waits_until(waiter);
                 return Some(Admit::Waiting(Note::Waiting { waiter, waits_until }));
             }
         }
     }
 
     fn may_wait(&self, state: &State, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        if !arrival.patient || self.limit() == 0 || state.line.is_full() {
+        if !arrival.patient || self.limit() == 0 || state.queue.is_full() {
             return Err(Refused::new(self.kind, Reason::Full));
         }
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
@@ -178,8 +178,8 @@ impl Places {
         let next = if granted {
             *note = Note::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
             Resume::Admitted
-        } else if arrival.now < waits_until && state.line.position_of(waiter).is_some() {
-            _gone = state.line.set_waker(waiter, waker);
+        } else if arrival.now < waits_until && state.queue.position_of(waiter).is_some() {
+            _gone = state.queue.set_waker(waiter, waker);
             // A place whose call is not polled may be passed on to this call.
             let passed_on = state.granted.first().map(|(until, _)| *until);
             let until = passed_on.map_or(waits_until, |passed_on| passed_on.min(waits_until));
@@ -232,7 +232,7 @@ impl Places {
         self.end_behind_lock(note, now)
     }
 
-    /// Ends a call with an entry in the line, or with a head time guarded by the lock.
+    /// Ends a call with an entry in the queue, or with a head time guarded by the lock.
     fn end_behind_lock(&self, note: Note, now: Duration) -> Option<Note> {
         let _gone;
         let mut state = self.lock();
@@ -277,16 +277,16 @@ impl Places {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Passes free places to the first calls in line, including places of calls that were not polled in time. Returns
-    /// the wakers of all calls that have left the line, and of the next call.
+    /// Passes free places to the first calls in the queue, including places of calls that were not polled in time.
+    /// Returns the wakers of all calls that have left the queue, and of the next call.
     fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
         while state.granted.first().is_some_and(|(waits_until, _)| *waits_until <= now) {
             state.granted.pop_first();
             self.word.fetch_sub(1, Ordering::AcqRel);
         }
         let (mut woken, mut gives) = (Vec::new(), false);
-        while let Some(waiter) = state.line.front() {
-            let waits_until = state.line.waits_until(waiter);
+        while let Some(waiter) = state.queue.front() {
+            let waits_until = state.queue.waits_until(waiter);
             if waits_until > now {
                 if count(self.word.load(Ordering::Relaxed)) >= self.limit() {
                     break;
@@ -302,24 +302,24 @@ impl Places {
         woken
     }
 
-    /// Returns the waker of the first call in line, if a place may be passed on to it before it stops waiting. That
-    /// call must be polled again, to learn when to check.
+    /// Returns the waker of the first call in the queue, if a place may be passed on to it before it stops waiting.
+    /// That call must be polled again, to learn when to check.
     fn next(state: &mut State) -> Option<Waker> {
         let (until, _) = state.granted.first()?;
-        let next = state.line.front()?;
-        (state.line.waits_until(next) > *until).then(|| state.line.first_waker()).flatten()
+        let next = state.queue.front()?;
+        (state.queue.waits_until(next) > *until).then(|| state.queue.first_waker()).flatten()
     }
 
-    /// Removes a call from the line. Returns its waker.
+    /// Removes a call from the queue. Returns its waker.
     fn leave(&self, state: &mut State, waiter: WaiterId) -> Option<Waker> {
-        let gone = state.line.remove(waiter);
+        let gone = state.queue.remove(waiter);
         self.note_empty(state);
         gone
     }
 
     /// If no call waits, lets calls take and release places without the lock again.
     fn note_empty(&self, state: &State) {
-        if state.line.is_empty() {
+        if state.queue.is_empty() {
             self.word.fetch_and(!WAITERS, Ordering::AcqRel);
         }
     }
@@ -339,7 +339,7 @@ impl Places {
     /// Adopts new settings except the limit.
     pub(crate) fn adopt(&self, rule: &Rule) {
         self.hold.store(rule.hold, Ordering::Relaxed);
-        self.lock().line.set_patience(rule.patience);
+        self.lock().queue.set_patience(rule.patience);
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.
@@ -366,7 +366,7 @@ impl Places {
         Usage {
             limit: self.limit(),
             in_flight: count(self.word.load(Ordering::Relaxed)),
-            waiting: state.line.len(),
+            waiting: state.queue.len(),
             past_head: heads.len(),
             oldest_past_head: heads.iter().min().map(|since| now.saturating_sub(*since)),
         }

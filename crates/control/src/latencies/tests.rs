@@ -66,7 +66,7 @@ fn old_samples_fade() {
         latencies.record(micros(1_000_000));
     }
     assert!(latencies.quantile().unwrap() >= micros(1_000_000));
-    // Six windows; if old samples never faded, it would take 1.9 million.
+    // These samples fill six windows. If old samples never faded, 1.9 million would be needed.
     for _ in 0..12_000 {
         latencies.record(micros(1000));
     }

@@ -87,7 +87,7 @@ fn a_waker_may_use_the_bulkhead() {
     }
     let bulkhead = Bulkhead::new(1).queue(1, SECOND);
     let first = admit(&bulkhead, NOW).unwrap();
-    let Admit::Waiting(mut ticket) = bulkhead.admit(&Arrival::new(HOST, NOW)) else { panic!("not in line") };
+    let Admit::Waiting(mut ticket) = bulkhead.admit(&Arrival::new(HOST, NOW)) else { panic!("not in the queue") };
     let waker = Waker::from(Arc::new(Asking(bulkhead.clone())));
     let arrival = Arrival::new(HOST, NOW);
     assert!(matches!(bulkhead.resume(&mut ticket, &arrival, &waker), Resume::Waiting { .. }));

@@ -92,7 +92,7 @@ fn calls_wait_in_order() {
     let bulkhead = Bulkhead::new(1).queue(2, SECOND);
     let ticket = admit(&bulkhead, NOW).unwrap();
     let (mut first, mut second) = (wait(&bulkhead, NOW), wait(&bulkhead, NOW));
-    assert_eq!(reason(wait_until(&bulkhead, NOW, None)), Reason::Full, "the line is bounded");
+    assert_eq!(reason(wait_until(&bulkhead, NOW, None)), Reason::Full, "the queue is bounded");
     assert_eq!(first.poll(NOW), waits_until(at(1000)));
     assert_eq!(second.poll(NOW), waits_until(at(1000)));
     end_ticket(&bulkhead, ticket, NOW);
@@ -231,7 +231,7 @@ fn no_place_is_lost_under_contention() {
 }
 
 /// A place given to a call that is not polled is passed on when that call's wait ends: to a new call, or to the next
-/// one in line.
+/// one in the queue.
 // G-11
 #[test]
 fn place_not_taken_up_is_passed_on() {
@@ -255,7 +255,8 @@ fn place_not_taken_up_is_passed_on() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-/// A place is also passed on if the next call in line was polled before the place was given, and no other call arrives.
+/// A place is also passed on if the next call in the queue was polled before the place was given, and no other call
+/// arrives.
 // G-11
 #[test]
 fn place_goes_on_to_one_polled_before() {
@@ -295,7 +296,7 @@ fn long_line_is_left_from_any_place() {
     let bulkhead = Bulkhead::new(1).queue(60_000, Duration::MAX);
     let held = admit(&bulkhead, NOW).unwrap();
     let mut waiting: Vec<_> = (0..60_000).map(|_| Some(wait(&bulkhead, NOW))).collect();
-    // From the middle of the line.
+    // From the middle of the queue.
     for number in 0..60_000 {
         waiting[(30_000 + number) % 60_000].take().unwrap().cancel(NOW);
     }

@@ -98,7 +98,7 @@ fn continuing_twice_counts_a_bucket_once() {
 
 /// A budget that continues twice has the fewer tokens and the higher doubt, in either order.
 #[test]
-fn continuing_twice_keeps_the_stricter_state() {
+fn continuing_twice_keeps_stricter_state() {
     let doubted = RetryBudget::cautious();
     let spent = RetryBudget::cautious();
     for _ in 0..10 {

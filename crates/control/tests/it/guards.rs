@@ -47,7 +47,7 @@ pub(crate) fn admit_to<G: Guard>(guard: &G, host: &str, now: Duration) -> Option
     }
 }
 
-/// A call in line.
+/// A call in the queue.
 pub(crate) struct Waiting<'a, G: Guard> {
     guard: &'a G,
     ticket: Option<G::Ticket>,

@@ -254,7 +254,7 @@ proptest! {
                         calls.push((host, ticket, has_place));
                     }
                     Admit::Refused(_) => prop_assert!(is_full),
-                    Admit::Waiting(_) => unreachable!("there is no line"),
+                    Admit::Waiting(_) => unreachable!("there is no queue"),
                 }
             }
             for (host, name) in names.iter().enumerate() {

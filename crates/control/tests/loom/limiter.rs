@@ -1,4 +1,4 @@
-//! Models of a rate limiter: tokens, the line of waiting calls, and calls that leave it.
+//! Models of a rate limiter: tokens, the queue of waiting calls, and calls that leave it.
 
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/rate_limit/limit.rs"]
@@ -20,7 +20,7 @@ use limiter::{Forgets, Limiter, Note, Rule};
 use loom::thread;
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Resume};
 
-use crate::line::Patience;
+use crate::wait_queue::Patience;
 
 const NOW: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(2);

@@ -26,9 +26,6 @@ mod endpoints_model;
 mod keyed_model;
 #[path = "limiter.rs"]
 mod limiter_model;
-#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
-#[path = "../../src/guard/line.rs"]
-mod line;
 #[path = "server_load.rs"]
 mod load_model;
 #[path = "memory.rs"]
@@ -42,6 +39,9 @@ mod places_model;
 mod sync;
 #[path = "../../src/guard/time.rs"]
 mod time;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/wait_queue.rs"]
+mod wait_queue;
 #[path = "window.rs"]
 mod window_model;
 #[allow(dead_code, reason = "only what the models use")]

@@ -15,9 +15,9 @@ use loom::thread;
 use places::{Note, Places, Rule};
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, GuardKind, Health, Resume};
 
-use crate::line;
-use crate::line::Patience;
 use crate::time;
+use crate::wait_queue;
+use crate::wait_queue::Patience;
 
 const NOW: Duration = Duration::from_secs(1);
 
@@ -112,7 +112,7 @@ fn no_release_is_missed_by_a_newcomer() {
     });
 }
 
-/// A call that leaves the line while it is given the place passes it on.
+/// A call that leaves the queue while it is given the place passes it on.
 // G-11
 #[test]
 fn a_grant_is_not_lost_by_a_drop() {

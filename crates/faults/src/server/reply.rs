@@ -202,8 +202,8 @@ impl Reply {
 
     /// Sends only the first `bytes` bytes of the response, and does not end it.
     ///
-    /// With HTTP/1.1, the bytes of the head count too. With HTTP/2, only the body counts: with 0, nothing is sent,
-    /// otherwise the whole head.
+    /// With HTTP/1.1, the bytes of the head count too. With HTTP/2, only the body's bytes count, and the head is always
+    /// sent whole. If `bytes` is 0, nothing is sent.
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self

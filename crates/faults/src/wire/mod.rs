@@ -51,12 +51,12 @@ pub enum WireFault {
 }
 
 impl WireFault {
-    /// Returns the fault of a connection that breaks after the client has read `after` bytes.
+    /// Returns a fault that breaks the connection after the client has read `after` bytes.
     pub fn read(after: u64, how: Break) -> Self {
         Self::Break { direction: Direction::Read, after, how }
     }
 
-    /// Returns the fault of a connection that breaks after the client has written `after` bytes.
+    /// Returns a fault that breaks the connection after the client has written `after` bytes.
     pub fn write(after: u64, how: Break) -> Self {
         Self::Break { direction: Direction::Write, after, how }
     }

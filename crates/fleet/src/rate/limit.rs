@@ -197,12 +197,12 @@ impl Guard for FleetRateLimit {
         let Some(portion) = portion else { return self.admit_alone(arrival) };
         let mut supply = portion.supply();
         let takes = supply.take(now);
-        let refusal = match (takes, arrival.patient, supply.line.is_full()) {
+        let refusal = match (takes, arrival.patient, supply.queue.is_full()) {
             (true, ..) | (false, true, false) => None,
             (_, true, true) if self.0.patience.calls > 0 => Some(Reason::Full),
             _ => Some(Reason::RateExceeded),
         };
-        let waiter = (!takes && refusal.is_none()).then(|| supply.line.push(arrival));
+        let waiter = (!takes && refusal.is_none()).then(|| supply.queue.push(arrival));
         // Even a refused call asks the store, on behalf of the next call.
         let wanted = supply.question(self.0.rate, refusal.is_some(), now);
         drop(supply);
@@ -223,7 +223,7 @@ impl Guard for FleetRateLimit {
         let now = arrival.now;
         let mut supply = portion.supply();
         if self.0.is_alone(now) {
-            let next = supply.line.leave(waiter);
+            let next = supply.queue.leave(waiter);
             drop(supply);
             next.wake();
             return match self.admit_alone(arrival) {
@@ -240,14 +240,14 @@ impl Guard for FleetRateLimit {
         }
         let next = supply.take_first(waiter, now);
         let wanted = supply.question(self.0.rate, false, now);
-        let is_over = next.is_none() && supply.line.waits_until(waiter) <= now;
+        let is_over = next.is_none() && supply.queue.waits_until(waiter) <= now;
         let (next, resume) = if let Some(next) = next {
             (Some(next), Resume::Admitted)
         } else if is_over {
-            (Some(supply.line.leave(waiter)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
+            (Some(supply.queue.leave(waiter)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
         } else {
             let until = Some(supply.next_look(waiter));
-            let former = supply.line.set_waker(waiter, waker);
+            let former = supply.queue.set_waker(waiter, waker);
             drop(supply);
             drop(former);
             self.ask(&portion, wanted, now);
@@ -268,7 +268,7 @@ impl Guard for FleetRateLimit {
                 return self.0.local.end_ticket(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
             }
             State::Waiting(portion, waiter) => {
-                let next = portion.supply().line.leave(waiter);
+                let next = portion.supply().queue.leave(waiter);
                 next.wake();
             }
             State::Admitted(portion) if *end == End::Unsent => {

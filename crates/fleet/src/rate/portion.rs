@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_control::{Line, Patience, WaiterId, Wakers};
+use reattempt_control::{Patience, WaitQueue, WaiterId, Wakers};
 
 use crate::destination::between;
 use crate::rate_rule::Rate;
@@ -39,7 +39,7 @@ pub(crate) struct Supply {
     taken: u32,
     is_asking: bool,
     ask_after: Duration,
-    pub(crate) line: Line,
+    pub(crate) queue: WaitQueue,
 }
 
 impl Portion {
@@ -52,7 +52,7 @@ impl Portion {
             taken: 0,
             is_asking: false,
             ask_after: Duration::ZERO,
-            line: Line::new(patience),
+            queue: WaitQueue::new(patience),
         };
         Self { key, supply: Mutex::new(supply) }
     }
@@ -64,19 +64,19 @@ impl Portion {
     /// Returns `true` if dropping this value at `now` would lose nothing.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let mut supply = self.supply();
-        !supply.is_asking && supply.line.is_empty() && supply.ask_after <= now && supply.tokens(now) == 0
+        !supply.is_asking && supply.queue.is_empty() && supply.ask_after <= now && supply.tokens(now) == 0
     }
 }
 
 impl Supply {
     /// Takes a token for a new call. Returns `false` if there is none, or if other calls are waiting.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
-        self.line.is_empty() && self.take_one(now)
+        self.queue.is_empty() && self.take_one(now)
     }
 
     /// Takes a token for the first call in the queue and removes the call. The wakers wake the next one.
     pub(crate) fn take_first(&mut self, waiter: WaiterId, now: Duration) -> Option<Wakers> {
-        (self.line.position_of(waiter) == Some(0) && self.take_one(now)).then(|| self.line.leave(waiter))
+        (self.queue.position_of(waiter) == Some(0) && self.take_one(now)).then(|| self.queue.leave(waiter))
     }
 
     fn take_one(&mut self, now: Duration) -> bool {
@@ -94,13 +94,13 @@ impl Supply {
             self.tokens += 1;
             self.taken = self.taken.saturating_sub(1);
         }
-        self.line.first()
+        self.queue.first()
     }
 
     /// Returns the time at which the first call in the queue checks again.
     pub(crate) fn next_look(&self, waiter: WaiterId) -> Duration {
-        let waits_until = self.line.waits_until(waiter);
-        let asks_next = self.line.position_of(waiter) == Some(0) && !self.is_asking;
+        let waits_until = self.queue.waits_until(waiter);
+        let asks_next = self.queue.position_of(waiter) == Some(0) && !self.is_asking;
         if asks_next { waits_until.min(self.ask_after) } else { waits_until }
     }
 
@@ -111,7 +111,7 @@ impl Supply {
     /// usage per [`AHEAD`] is left, so that no call waits for an answer.
     pub(crate) fn question(&mut self, rate: Rate, was_refused: bool, now: Duration) -> Option<u32> {
         let held = self.tokens(now);
-        let waiting = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
+        let waiting = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
         let is_low = held < self.size / 2 || waiting > held || was_refused;
         if self.is_asking || now < self.ask_after || !is_low {
             return None;
@@ -134,7 +134,7 @@ impl Supply {
         self.tokens = self.tokens(now).saturating_add(granted.min(wanted));
         self.expire_at = self.asked_at + LIFETIME;
         self.ask_after = if granted < wanted { now + between(SCARCE.0, SCARCE.1, random) } else { now };
-        self.line.first()
+        self.queue.first()
     }
 
     /// Returns the tokens that have not expired.

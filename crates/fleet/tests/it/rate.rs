@@ -283,7 +283,7 @@ async fn empty_answers_are_remembered() {
     assert!((10..=11).contains(&sent), "{sent}");
 }
 
-/// A call that is dropped in the line passes its turn on. A token that was not used returns.
+/// A call that is dropped in the queue passes its turn on. A token that was not used returns.
 #[tokio::test(start_paused = true)]
 async fn dropped_calls_leave_nothing_behind() {
     let process = Process::new(Faulty::new(), rate(1, 1));

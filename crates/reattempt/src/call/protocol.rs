@@ -110,7 +110,7 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The mode that keeps the inner service's error type, so that time limits cannot interrupt an attempt. It is the
+/// The mode that keeps the inner service's error type. Time limits therefore cannot interrupt an attempt. It is the
 /// default for HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;

@@ -19,7 +19,7 @@ pub struct RequestTerms {
     pub existing_deadline: Option<Deadline>,
     /// The marker of an outer retry layer, if there is one.
     pub outer: Option<NestedMarker>,
-    /// `true` if the request has headers that only the protocol may set, so that they must be removed.
+    /// `true` if the request has headers that only the protocol may set, which must be removed.
     pub strip: bool,
 }
 

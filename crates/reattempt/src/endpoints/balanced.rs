@@ -60,8 +60,10 @@ impl<C, P, Mode> Balanced<C, P, Mode> {
         EndpointsHandle::new(&self.shared.guard)
     }
 
-    /// Changes the error type to tower's `BoxError`. This is needed if the inner client's error is a `BoxError` and the
-    /// protocol has a response for refusals.
+    /// Changes the error type to tower's `BoxError`.
+    ///
+    /// This is needed only for a protocol whose refusals are responses. It keeps the inner client's error type, which
+    /// must then implement `Error`. A `BoxError` does not.
     pub fn boxed_errors(self) -> Balanced<C, P, BoxedError> {
         Balanced { shared: self.shared, mode: PhantomData }
     }

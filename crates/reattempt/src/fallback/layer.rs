@@ -57,9 +57,9 @@ impl<S> FallbackLayer<Backup<S>> {
     /// [guard](crate::guard)'s refusal is proof. With [`redirects_below(false)`](Http::redirects_below), a failed
     /// connection and tower's `Overloaded` are proof too. A guard's refusal of a later redirect hop is not proof.
     ///
-    /// For reqwest requests, this layer cannot detect whether an inner retry layer has already sent them. Nothing is
-    /// proof for them, unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give both
-    /// layers the same [`Http`](crate::Http), so that both have the same key settings.
+    /// For reqwest requests, this layer cannot detect whether an inner retry layer has already sent them. For them, no
+    /// outcome is proof unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give
+    /// both layers the same [`Http`](crate::Http), so that both have the same key settings.
     ///
     /// ```
     /// use http_body_util::Full;

@@ -32,11 +32,11 @@ use crate::call::clock;
 /// # Cost
 /// A response without a `grpc-status` in its head is **delayed until its first frame arrives, or until `within` has
 /// passed**. No frame is lost. In bidirectional streams, some servers send headers and then wait for the client. Each
-/// such response is delayed by `within`, so keep it short, or send such calls through another client. A timer is
+/// such response is delayed by `within`, so keep `within` short, or send such calls through another client. A timer is
 /// created only if the frame does not arrive with the head.
 ///
 /// # At run time
-/// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are in flight.
+/// [`set_enabled`](Self::set_enabled) turns the layer off and on for later calls.
 ///
 /// # Cancel safety
 /// Dropping the future drops a response that it holds.

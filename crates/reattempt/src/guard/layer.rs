@@ -204,8 +204,10 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         self
     }
 
-    /// Changes the error type to tower's `BoxError`. This is needed if the inner service's error is a `BoxError` and
-    /// the protocol has a response for refusals.
+    /// Changes the error type to tower's `BoxError`.
+    ///
+    /// This is needed only for a protocol whose refusals are responses. It keeps the inner service's error type, which
+    /// must then implement `Error`. A `BoxError` does not.
     pub fn boxed_errors(self) -> GuardLayer<G, P, BoxedError> {
         GuardLayer::shared(self.shared)
     }

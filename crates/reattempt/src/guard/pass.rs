@@ -17,7 +17,7 @@ use crate::call::options::CallOptions;
 /// Dropping the pass, even during a panic, ends the ticket according to the attempt's phase.
 pub struct Pass<G: Guard, P> {
     pub(super) shared: Arc<Shared<G, P>>,
-    /// `None` once the ticket has ended or was returned to the guard.
+    /// `None` once the ticket has ended or has been returned to the guard.
     ticket: Option<G::Ticket>,
     phase: Phase,
     /// The time at which the attempt was sent, or at which its outcome became known.

@@ -112,7 +112,7 @@ impl<P: Protocol, B, Mode> HedgePolicy<P, B, Mode> {
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
 
-    /// Returns the budget, to read its balance.
+    /// Returns the budget, for example to read its balance.
     pub fn budget_ref(&self) -> &B {
         &self.settings.budget
     }

@@ -58,7 +58,7 @@ impl<S, Policy> Hedge<S, Policy> {
         impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, Policy, Req>
     );
 
-    /// Returns the policy, to read its budget and its delay.
+    /// Returns the policy, for example to read its budget or its delay.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }

@@ -111,7 +111,7 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
 
-    /// Returns the budget, to read its balance.
+    /// Returns the budget, for example to read its balance.
     pub fn budget_ref(&self) -> &B {
         &self.settings.budget
     }

@@ -1,6 +1,6 @@
 //! The retry policy as a `tower::retry::Policy`, for tower's own `tower::retry::RetryLayer`.
 //!
-//! The stock middleware calls `clone_request` on the shared policy, and then clones the policy for the call. The state
+//! tower's `Retry` calls `clone_request` on the shared policy, and then clones the policy for the call. The state
 //! of a call is therefore a field of the policy. A clone copies the context but starts with empty progress.
 
 use std::error::Error;
@@ -35,7 +35,7 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Sav
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, created with [`RetryPolicy::stock`].
 ///
 /// The request bodies must be [`ReplayBody`](crate::ReplayBody)s. [`RetryLayer`](crate::RetryLayer) can do more. The
-/// stock middleware drops refused responses without draining them. Time limits do not interrupt attempts, hooks do not
+/// tower's `Retry` drops refused responses without draining them. Time limits do not interrupt attempts, hooks do not
 /// run, and idempotency keys are not generated. Nested retry layers are not coordinated. A call whose body was not
 /// saved has no report, no events, and no effect on the budget.
 ///
@@ -82,7 +82,7 @@ impl<Backoff: Schedule, B> RetryPolicy<Http, Backoff, B, OwnError> {
 }
 
 impl<Backoff: Schedule, B> StockPolicy<Backoff, B> {
-    /// Returns the policy, to read its budget.
+    /// Returns the policy, for example to read its budget.
     pub fn policy(&self) -> &RetryPolicy<Http, Backoff, B, OwnError> {
         &self.policy
     }
@@ -111,7 +111,7 @@ struct StockCall<Backoff> {
     /// Wrapped because a policy must be `Sync`, whereas a schedule's delays need not be.
     progress: SyncWrapper<Option<Box<Progress<Backoff>>>>,
     sent_at: SentAt,
-    /// The call's account with a budget that counts calls. A clone takes it, because the stock middleware clones the
+    /// The call's account with a budget that counts calls. A clone takes it, because tower's `Retry` clones the
     /// policy for the call that has just started.
     counted: Mutex<Account>,
 }
@@ -309,7 +309,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
     }
 }
 
-/// In the stock middleware, a request is its own saved form.
+/// For tower's `Retry`, a request is its own saved form.
 impl<ReqBody> Saved for Request<ReplayBody<ReqBody>> {
     type Body = ReqBody;
 
@@ -323,7 +323,7 @@ impl<ReqBody> Saved for Request<ReplayBody<ReqBody>> {
 }
 
 pin_project! {
-    /// The delay before a retry in the stock middleware.
+    /// The delay before a retry of tower's `Retry`.
     pub struct StockDelay {
         #[pin]
         sleep: Option<Sleep>,

@@ -65,11 +65,11 @@ pub struct Added<'a> {
     pub once: bool,
     /// A deadline that has not yet been added to the request.
     pub deadline: Option<Deadline>,
-    /// `true` if neither the caller nor the request has set the deadline. It is then added only if the request already
-    /// has extensions, because inner layers also get it from the frame.
+    /// `true` if the policy or an outer layer has set the deadline. It is then added only if the request already has
+    /// extensions, because inner layers also receive it separately from the request.
     pub implied: bool,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
-    /// `true` if the request has headers that only the protocol may set, so that they must be removed.
+    /// `true` if the request has headers that only the protocol may set, which must be removed.
     pub strip: bool,
 }

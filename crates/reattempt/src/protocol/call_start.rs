@@ -22,7 +22,7 @@ pub(crate) struct CallStart {
     /// The deadline, if the request does not contain it yet.
     deadline: Option<Deadline>,
     pub(crate) marker: Option<NestedMarker>,
-    /// `true` if the request has headers that only the protocol may set, so that they must be removed.
+    /// `true` if the request has headers that only the protocol may set, which must be removed.
     strip: bool,
     /// `true` if neither the caller nor the request has set the deadline.
     implied: bool,

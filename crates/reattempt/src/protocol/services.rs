@@ -83,7 +83,7 @@ pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
 /// | 409: a lock timeout | transient |
 /// | every 5xx | transient |
 ///
-/// By default, a 408 is transient, and a request that gets a 429 was not processed. Even without a classifier,
+/// By default, a 408 is transient, and a request that gets a 429 counts as not processed. Even without a classifier,
 /// `retry-after-ms`, `Retry-After` and `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
 ///
 /// Source: [`_base_client.py`](https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py) of

@@ -11,13 +11,13 @@ macro_rules! message_setters {
     ($http:ident) => {
         /// Sets how much of each request body is saved for replay, per call and in total.
         ///
-        /// Default: 64 KiB per call (256 KiB for protocols of short messages) and 64 MiB in total. A body in memory is
-        /// saved by reference, whatever its size. A body that consists of one frame, such as a boxed `Full`, is also
+        /// Default: 64 KiB per call (256 KiB for protocols with short messages) and 64 MiB in total. A body in memory
+        /// is saved by reference, whatever its size. A body that consists of one frame, such as a boxed `Full`, is also
         /// saved completely; a frame below 256 KiB is copied. A body that does not fit is sent once and not retried. If
         /// a hedged call's body outgrows the limit, only the attempt that has read the most continues (BUF-8).
         ///
-        /// A destination can use at most as much memory as is still free, so a destination that hangs leaves memory for
-        /// others. [`ReplayMemory`](crate::body::ReplayMemory) describes the resulting shares.
+        /// A destination gets more memory only if it then has no more than it leaves free. A destination that hangs
+        /// thus leaves memory for others. [`ReplayMemory`](crate::body::ReplayMemory) describes the resulting shares.
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();

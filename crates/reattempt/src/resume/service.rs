@@ -88,7 +88,7 @@ where
             }
         });
         // An inner set of endpoints reports its pick through the frame. If an outer layer has a frame, that layer must
-        // get the pick, because another server may not know an idempotency key.
+        // get the pick: its next attempt may go to another server, which may not know an idempotency key.
         let frame = kept.as_ref().and_then(|_| frame::Sending::outermost());
         let call = self.inner.call(request);
         let tried = frame.map_or(Tried::Nowhere, |frame| frame.close().into());

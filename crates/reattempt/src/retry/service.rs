@@ -72,7 +72,7 @@ impl<S: Clone, Policy: Clone> Retry<S, Policy> {
 }
 
 impl<S, Policy> Retry<S, Policy> {
-    /// Returns the policy, to read its budget.
+    /// Returns the policy, for example to read its budget.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }

@@ -38,7 +38,7 @@ pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
-    /// The interval in nanoseconds: 0, or from `initial` to `max`.
+    /// The interval in nanoseconds: 0, or a value from `initial` to `max`.
     pub(crate) interval: AtomicU64,
     pub(crate) up: AtomicU64,
     pub(crate) down: AtomicU64,

@@ -91,7 +91,7 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// Creates the rule, without a baseline yet.
+    /// Creates the rule without a baseline.
     pub const fn new() -> Self {
         Self { base: None, age: 0, before: None }
     }
@@ -132,7 +132,7 @@ impl LimitRule for Vegas {
     }
 }
 
-/// The number of windows in the long average, and in its warm-up.
+/// The number of windows in the long-term average, and in its warm-up.
 const LONG: f64 = 600.0;
 const WARM_UP: f64 = 10.0;
 /// The number of calls that may queue while the latency is steady.
@@ -143,7 +143,7 @@ const SMOOTHING: f64 = 0.2;
 /// Netflix's Gradient2 rule. The limit follows the ratio of a long-term latency average to the current latency.
 ///
 /// In each window the limit moves a fifth of the way to `limit · gradient + 4`. The gradient is `long / current`,
-/// clamped to 0.5 to 1. The long average covers 600 windows. While it is more than twice the current latency, it
+/// clamped to 0.5 to 1. The long-term average covers 600 windows. While it is more than twice the current latency, it
 /// shrinks faster, so that a past overload is forgotten sooner.
 ///
 /// Unlike the original, the rule takes dropped calls into account. In a window with dropped calls, the gradient is at
@@ -156,12 +156,12 @@ pub struct Gradient2 {
 }
 
 impl Gradient2 {
-    /// Creates the rule, without a long average yet.
+    /// Creates the rule without any latency history.
     pub const fn new() -> Self {
         Self { long: 0.0, windows: 0.0 }
     }
 
-    /// Returns the ratio of the long average to the current latency.
+    /// Returns the ratio of the long-term average to the current latency.
     fn ratio(&mut self, current: f64) -> f64 {
         self.windows += 1.0;
         let weight = if self.windows <= WARM_UP { 1.0 / self.windows } else { 2.0 / (LONG + 1.0) };

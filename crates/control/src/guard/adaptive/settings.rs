@@ -5,9 +5,9 @@ use std::time::Duration;
 use reattempt_core::guard::GuardKind;
 
 use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Vegas};
-use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
 use crate::guard::places::Rule;
+use crate::guard::wait_queue::Patience;
 
 #[derive(Debug, Clone)]
 pub(super) struct Rules<R> {

@@ -19,7 +19,7 @@ pub(super) const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is
 
 /// Each setter returns a new breaker with its own state.
 impl CircuitBreaker {
-    /// Creates the default breaker, which opens at a failure rate.
+    /// Creates the default breaker, which opens if half of at least 20 calls in a minute fail, or 20 calls in a row.
     pub fn rate() -> Self {
         Self(PerDestination::new(Arc::new(Rules {
             interval: MINUTE,

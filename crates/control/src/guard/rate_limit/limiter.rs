@@ -1,7 +1,7 @@
-//! A destination's tokens, shared by threads, with the line of calls waiting for tokens.
+//! A destination's tokens, shared by threads, with the queue of calls waiting for tokens.
 //!
 //! A waiting call has already taken its token in advance. It may proceed as soon as time has added that token, even if
-//! earlier calls are not polled. The line's tokens are *slots*: the first call has the first slot. A call that leaves
+//! earlier calls are not polled. The queue's tokens are *slots*: the first call has the first slot. A call that leaves
 //! frees the last slot, so all calls behind it move up.
 
 use std::collections::VecDeque;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Quota, Reason, Refused, Resume};
 
-use super::super::line::{Line, Patience, WaiterId, Wakers};
 use super::super::time::nanos;
+use super::super::wait_queue::{Patience, WaitQueue, WaiterId, Wakers};
 use super::limit::{Limit, TOKEN};
 use super::tokens::{Booking, Tokens, Unbookable};
 use crate::sync::{Mutex, MutexGuard};
@@ -45,8 +45,8 @@ pub(crate) struct Limiter(Mutex<State>);
 
 struct State {
     tokens: Tokens,
-    line: Line,
-    /// The position just after the token of each call in line, in order.
+    queue: WaitQueue,
+    /// The position just after the token of each call in the queue, in order.
     slots: VecDeque<u64>,
     following: Option<Following>,
     kind: GuardKind,
@@ -98,7 +98,7 @@ impl Limiter {
     pub(crate) fn new(rule: Rule) -> Self {
         Self(Mutex::new(State {
             tokens: Tokens::new(rule.limit, rule.burst),
-            line: Line::new(rule.patience),
+            queue: WaitQueue::new(rule.patience),
             slots: VecDeque::new(),
             following: rule.following,
             kind: rule.kind,
@@ -137,7 +137,7 @@ impl Limiter {
         let is_infinite = state.tokens.is_infinite();
         if state.tokens.take(TOKEN) {
             let cost = if is_infinite { 0 } else { TOKEN };
-            let full_at = state.tokens.full_at(state.line.len());
+            let full_at = state.tokens.full_at(state.queue.len());
             return Some(Admit::Admitted(Note { cost, full_at, waiter: None }));
         }
         Some(state.admit_later(arrival))
@@ -164,16 +164,16 @@ impl Limiter {
         let is_due = due.is_some_and(|due| due <= now);
         if !is_due {
             let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
-            let latest = latest.min(nanos(state.line.waits_until(waiter)));
+            let latest = latest.min(nanos(state.queue.waits_until(waiter)));
             if let Some(due) = due.filter(|due| *due <= latest) {
-                _gone = state.line.set_waker(waiter, waker);
+                _gone = state.queue.set_waker(waiter, waker);
                 return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
             }
         }
         note.waiter = None;
         let wakers = state.leave(waiter, is_due);
         let next = if is_due {
-            note.full_at = state.tokens.full_at(state.line.len());
+            note.full_at = state.tokens.full_at(state.queue.len());
             Resume::Admitted
         } else {
             Resume::Refused(state.refusal(Unbookable::TooLate(due), arrival))
@@ -194,9 +194,9 @@ impl Limiter {
         let left = waits.map(|(waiter, _)| state.leave(waiter, is_due));
         // A token that was already added is back in the bucket, for the call that is now first.
         let wakers = if is_due {
-            let waiting = state.line.len();
+            let waiting = state.queue.len();
             state.tokens.give_back(note.cost, full_at, waiting);
-            [left, Some(state.line.first())]
+            [left, Some(state.queue.first())]
         } else {
             [left, None]
         };
@@ -208,16 +208,16 @@ impl Limiter {
     pub(crate) fn cancel(&self, booking: &Booking, now: Duration) {
         let mut state = self.lock();
         state.advance(now);
-        let State { tokens, slots, line, .. } = &mut *state;
+        let State { tokens, slots, queue, .. } = &mut *state;
         tokens.cancel(booking, slots);
-        let wakers = line.first();
+        let wakers = queue.first();
         drop(state);
         wakers.wake();
     }
 
     /// Changes the tokens from now on. If `own`, the rate and the burst apply to this destination only.
     ///
-    /// Returns the line's wakers, or `None` if the limiter was removed from the table.
+    /// Returns the queue's wakers, or `None` if the limiter was removed from the table.
     pub(crate) fn change(&self, now: Duration, own: bool, change: impl FnOnce(&mut Tokens)) -> Option<Wakers> {
         let mut state = self.lock();
         state.advance(now);
@@ -226,10 +226,10 @@ impl Limiter {
         }
         change(&mut state.tokens);
         state.own |= own;
-        Some(state.line.first())
+        Some(state.queue.first())
     }
 
-    /// Follows a server's quota. Returns the line's wakers, or `None` if the limiter was removed from the table or
+    /// Follows a server's quota. Returns the queue's wakers, or `None` if the limiter was removed from the table or
     /// follows no quota.
     // Not inlined, because few responses state a quota.
     #[inline(never)]
@@ -241,22 +241,22 @@ impl Limiter {
             return None;
         }
         state.tokens.follow(u64::from(quota.remaining) * TOKEN, until, trial_interval);
-        Some(state.line.first())
+        Some(state.queue.first())
     }
 
     /// Adopts new settings. A destination's own rate or burst is kept.
     pub(crate) fn adopt(&self, rule: &Rule) {
         let mut state = self.lock();
-        state.line.set_patience(rule.patience);
+        state.queue.set_patience(rule.patience);
         state.following = state.following.and(rule.following);
         if !state.own {
             state.tokens.set(rule.limit, rule.burst);
         }
     }
 
-    /// Wakes the first call in line, because its time may have changed.
+    /// Wakes the first call in the queue, because its time may have changed.
     pub(crate) fn wake_first(&self) {
-        let wakers = self.lock().line.first();
+        let wakers = self.lock().queue.first();
         wakers.wake();
     }
 
@@ -273,7 +273,7 @@ impl Limiter {
             Forgets::Quota => !state.own && state.tokens.is_full_without_quota(nanos(now)),
             Forgets::Rate => true,
         };
-        state.retired = may_leave && state.line.is_empty() && is_idle();
+        state.retired = may_leave && state.queue.is_empty() && is_idle();
         state.retired
     }
 
@@ -286,7 +286,7 @@ impl Limiter {
             balance: tokens.balance(),
             limit: tokens.limit,
             burst: tokens.burst,
-            waiting: state.line.len(),
+            waiting: state.queue.len(),
             follows: tokens.follows(),
         }
     }
@@ -307,10 +307,10 @@ impl State {
     /// Returns the time until which a call may wait, or 0 if it may not.
     #[inline]
     fn latest(&self, arrival: &Arrival<'_>) -> u64 {
-        if !arrival.patient || self.line.is_full() {
+        if !arrival.patient || self.queue.is_full() {
             return 0;
         }
-        let longest = nanos(arrival.now.saturating_add(self.line.patience().time));
+        let longest = nanos(arrival.now.saturating_add(self.queue.patience().time));
         arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
     }
 
@@ -320,7 +320,7 @@ impl State {
         let latest = self.latest(arrival).max(self.tokens.now());
         match self.tokens.book(TOKEN, latest) {
             Ok(booking) => {
-                let waiter = self.line.push(arrival);
+                let waiter = self.queue.push(arrival);
                 self.slots.push_back(booking.end);
                 Admit::Waiting(Note { cost: booking.cost, full_at: 0, waiter: Some(waiter) })
             }
@@ -333,9 +333,9 @@ impl State {
         let Unbookable::TooLate(due) = unbookable else {
             return Refused::new(self.kind, Reason::TooLarge);
         };
-        let reason = if !arrival.patient || self.line.patience().calls == 0 {
+        let reason = if !arrival.patient || self.queue.patience().calls == 0 {
             Reason::RateExceeded
-        } else if self.line.is_full() {
+        } else if self.queue.is_full() {
             Reason::Full
         } else {
             Reason::WaitTooLong
@@ -344,20 +344,20 @@ impl State {
         due.map_or(refused, |due| refused.after(Duration::from_nanos(due).saturating_sub(arrival.now)))
     }
 
-    /// Returns the slot of a call in line.
+    /// Returns the slot of a call in the queue.
     fn slot_of(&self, waiter: WaiterId) -> Option<u64> {
-        self.slots.get(self.line.position_of(waiter)?).copied()
+        self.slots.get(self.queue.position_of(waiter)?).copied()
     }
 
-    /// Removes a call from the line. If its token was already added, its own slot is removed; otherwise the last slot
+    /// Removes a call from the queue. If its token was already added, its own slot is removed; otherwise the last slot
     /// is freed.
     fn leave(&mut self, waiter: WaiterId, is_due: bool) -> Wakers {
         if is_due {
             // The call is the first one, unless calls ahead of it are not polled.
-            self.line.position_of(waiter).and_then(|place| self.slots.remove(place));
+            self.queue.position_of(waiter).and_then(|place| self.slots.remove(place));
         } else if let Some(last) = self.slots.pop_back() {
             self.tokens.withdraw(last);
         }
-        self.line.leave(waiter)
+        self.queue.leave(waiter)
     }
 }

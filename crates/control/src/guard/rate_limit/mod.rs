@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `limit` | a rate, as a ratio of integers |
 //! | `tokens` | a destination's bucket, as plain values |
-//! | `limiter` | the bucket, shared by threads, with its line of waiting calls |
+//! | `limiter` | the bucket, shared by threads, with its queue of waiting calls |
 //! | `reservation` | tokens taken in advance |
 //! | `settings` | the setters |
 
@@ -23,8 +23,8 @@ use reattempt_core::guard::{Admit, Arrival, End, Quota, Refused, Resume};
 use reattempt_core::{Recommended, Warning};
 
 use super::guard_type::guard;
-use super::line::Wakers;
 use super::per_destination::{PerDestination, State};
+use super::wait_queue::Wakers;
 use crate::destination_table::Entry;
 use limiter::{Forgets, Limiter, Look, Note, Rule};
 use tokens::Booking;
@@ -51,7 +51,7 @@ pub use reservation::Reservation;
 ///
 /// | mode | a call without a token |
 /// |---|---|
-/// | wait, the default | waits for at most 30 s in a line of at most 1024 ([`queue`](Self::queue)) |
+/// | wait, the default | waits for at most 30 s in a queue of at most 1024 ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until a token is available |
 /// | [`follow`](Self::follow_at) the server's rate-limit headers | waits or is refused, but at a lower rate |
 ///

@@ -6,8 +6,8 @@ use reattempt_core::guard::GuardKind;
 
 use super::limiter::{Following, Rule};
 use super::{Limit, RateLimit, cost};
-use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
+use crate::guard::wait_queue::Patience;
 
 /// Each setter returns a new limit with its own state.
 impl RateLimit {

@@ -1,6 +1,6 @@
 //! The adaptive send rate: a rate limit that a server's refusals lower and successes raise again.
 //!
-//! `cubic` contains the rule for the rate, and `settings` the setters. The tokens and the line are those of the rate
+//! `cubic` contains the rule for the rate, and `settings` the setters. The tokens and the queue are those of the rate
 //! limit.
 
 mod cubic;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
 
 use super::guard_type::guard;
-use super::line::Wakers;
 use super::per_destination::{PerDestination, State};
 use super::rate_limit::limiter::{Forgets, Limiter, Look, Note, Rule};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
+use super::wait_queue::Wakers;
 use crate::destination_table::Entry;
 use crate::sync::Mutex;
 use cubic::{Cubic, News};
 
-/// An adaptive send rate per destination, which reacts to refusals by the rule of AWS's adaptive retry mode.
+/// An adaptive send rate per destination, which reacts to refusals like AWS's adaptive retry mode.
 ///
 /// # Failures that it prevents
 ///
@@ -49,7 +49,7 @@ use cubic::{Cubic, News};
 /// Other failures do not change the rate. Neither does a 503, which often means an outage. For a server that throttles
 /// with 503, add a classifier that returns `Verdict::throttled`.
 ///
-/// Calls without a token wait in line, as in a [`RateLimit`](crate::RateLimit).
+/// Calls without a token wait in the queue, as in a [`RateLimit`](crate::RateLimit).
 ///
 /// If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight, preferably
 /// one that was never refused, otherwise the least recently used. Its learned rate is discarded. If every candidate has

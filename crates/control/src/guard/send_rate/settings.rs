@@ -5,9 +5,9 @@ use std::time::Duration;
 use reattempt_core::guard::GuardKind;
 
 use super::{Limit, SendRate};
-use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
 use crate::guard::rate_limit::limiter::Rule;
+use crate::guard::wait_queue::Patience;
 
 /// Each setter returns a new rate with its own state.
 impl SendRate {

@@ -27,8 +27,8 @@ use window::{Requests, Window};
 /// *Without a throttle*, an overloaded server spends its time on refusals. If a refusal costs half as much as a
 /// response, a server at twice its capacity has no time left for responses.
 ///
-/// *The plain ratio of requests to accepts* refuses half of the calls after one failure. Here nothing is refused below
-/// 10 requests or below 5 per second.
+/// *A throttle without a minimum number of requests* refuses half of the calls after one failure. Here nothing is
+/// refused below 10 requests or below 5 per second.
 ///
 /// # The rule
 ///

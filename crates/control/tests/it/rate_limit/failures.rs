@@ -121,7 +121,7 @@ fn a_waker_may_use_the_limit() {
     let asking = Arc::new(Asking(OnceLock::from(limit.clone()), Mutex::default()));
     admit(&limit, NOW).unwrap();
     let first = wait(&limit, NOW);
-    let Admit::Waiting(mut ticket) = limit.admit(&Arrival::new(HOST, NOW)) else { panic!("not in line") };
+    let Admit::Waiting(mut ticket) = limit.admit(&Arrival::new(HOST, NOW)) else { panic!("not in the queue") };
     let waker = Waker::from(Arc::clone(&asking));
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
     first.cancel(NOW);

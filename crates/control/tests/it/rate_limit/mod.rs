@@ -3,7 +3,7 @@
 mod failures;
 mod follow;
 mod go;
-mod line;
+mod queue;
 
 use reattempt_control::{Limit, RateLimit};
 

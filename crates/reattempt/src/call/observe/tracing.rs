@@ -19,8 +19,8 @@ pub struct TracingObserver;
 
 #[cfg(feature = "http")]
 impl TracingObserver {
-    /// Writes a circuit breaker's state change, at WARN if it opens, otherwise at DEBUG. Pass this function to
-    /// [`CircuitBreaker::on_state_change`](crate::guard::CircuitBreaker::on_state_change).
+    /// Emits an event for a circuit breaker's state change, at WARN if the breaker opens, otherwise at DEBUG. Pass this
+    /// function to [`CircuitBreaker::on_state_change`](crate::guard::CircuitBreaker::on_state_change).
     ///
     /// ```
     /// use reattempt::guard::CircuitBreaker;

@@ -26,7 +26,7 @@ use crate::shared::Shared as HedgeShared;
 /// A gRPC client whose calls are retried or hedged according to a service config, created by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
-/// The error type is the inner service's own. Cloning it clones the inner service; everything else is shared.
+/// The error type is the inner service's own. Cloning a client clones the inner service; everything else is shared.
 pub struct Client<S, Budgets = RetryThrottle> {
     /// The client for calls that are not hedged, which contains the inner service.
     retry: Retry<S, Retries<Budgets>>,

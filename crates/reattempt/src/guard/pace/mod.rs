@@ -178,7 +178,7 @@ pub struct PaceTicket(State);
 
 #[derive(Debug)]
 enum State {
-    InLine { waiter: WaiterId, since: Duration },
+    Queued { waiter: WaiterId, since: Duration },
     Admitted(Admitted),
 }
 
@@ -229,7 +229,7 @@ impl Pace {
         Self { seed: Some(Seed::new(seed)), ..self }
     }
 
-    /// Returns the shared interval, to read its value and its counts.
+    /// Returns the shared interval, for example to read its value or its counts.
     pub fn responsive(&self) -> &Responsive {
         &self.responsive
     }
@@ -295,7 +295,7 @@ impl Guard for Pace {
         place.map(|place| {
             PaceTicket(match place {
                 Admission::Reserved(turn) => State::Admitted(self.admitted(turn)),
-                Admission::InLine(waiter) => State::InLine { waiter, since: arrival.now },
+                Admission::Queued(waiter) => State::Queued { waiter, since: arrival.now },
             })
         })
     }
@@ -306,7 +306,7 @@ impl Guard for Pace {
                 self.record(&admitted, health);
             }
             (State::Admitted(admitted), End::Unsent) => self.give_back(admitted),
-            (State::InLine { waiter, .. }, _) => self.queue.leave(waiter),
+            (State::Queued { waiter, .. }, _) => self.queue.leave(waiter),
             _ => {}
         }
         None
@@ -318,7 +318,7 @@ impl Guard for Pace {
     }
 
     fn resume(&self, ticket: &mut PaceTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let State::InLine { waiter, since } = ticket.0 else { return Resume::Admitted };
+        let State::Queued { waiter, since } = ticket.0 else { return Resume::Admitted };
         match self.queue.resume(&self.responsive, waiter, arrival, waker) {
             Step::Waiting(due) => Resume::Waiting { until: Some(due) },
             Step::Refused(refused) => Resume::Refused(refused),

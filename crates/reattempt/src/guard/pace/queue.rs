@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_control::{Line, Patience, WaiterId};
+use reattempt_control::{Patience, WaitQueue, WaiterId};
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused};
 use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
@@ -21,7 +21,7 @@ use super::sync::{Mutex, MutexGuard};
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// The queue of a pace and its clones.
-pub(super) struct Queue(Mutex<Line>);
+pub(super) struct Queue(Mutex<WaitQueue>);
 
 /// The next step of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,12 +38,12 @@ pub(super) enum Step {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Reserved(ReservedTurn),
-    InLine(WaiterId),
+    Queued(WaiterId),
 }
 
 impl Queue {
     pub(super) fn new(patience: Patience) -> Self {
-        Self(Mutex::new(Line::new(patience)))
+        Self(Mutex::new(WaitQueue::new(patience)))
     }
 
     /// Returns the number of waiting calls.
@@ -51,61 +51,61 @@ impl Queue {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    fn lock(&self) -> MutexGuard<'_, WaitQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a turn if one is available and no call is waiting. Otherwise, the call is queued or refused.
     pub(super) fn admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Admit<Admission> {
-        let mut line = self.lock();
-        if line.is_empty()
+        let mut queue = self.lock();
+        if queue.is_empty()
             && let Ok(turn) = pace.reserve_turn(arrival.now, 0)
         {
             return Admit::Admitted(Admission::Reserved(turn));
         }
-        match refusal(&line, pace, arrival) {
+        match refusal(&queue, pace, arrival) {
             Some(refused) => Admit::Refused(refused),
-            None => Admit::Waiting(Admission::InLine(line.push(arrival))),
+            None => Admit::Waiting(Admission::Queued(queue.push(arrival))),
         }
     }
 
     /// Returns the refusal that [`admit`](Self::admit) would return.
     pub(super) fn would_admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        let line = self.lock();
-        if line.is_empty() && pace.turn_due(arrival.now, 0) <= arrival.now {
+        let queue = self.lock();
+        if queue.is_empty() && pace.turn_due(arrival.now, 0) <= arrival.now {
             return Ok(());
         }
-        refusal(&line, pace, arrival).map_or(Ok(()), Err)
+        refusal(&queue, pace, arrival).map_or(Ok(()), Err)
     }
 
     /// Takes a waiting call's turn if it has come.
     pub(super) fn resume(&self, pace: &Responsive, waiter: WaiterId, arrival: &Arrival<'_>, waker: &Waker) -> Step {
         // Declared first, so that it is dropped after the lock is released.
         let _gone;
-        let mut line = self.lock();
-        let ahead = line.position_of(waiter).unwrap_or(0);
+        let mut queue = self.lock();
+        let ahead = queue.position_of(waiter).unwrap_or(0);
         let step = match pace.reserve_turn(arrival.now, ahead) {
             Ok(turn) => Step::Reserved(turn),
-            Err(due) => match too_late(due, line.waits_until(waiter), arrival) {
+            Err(due) => match too_late(due, queue.waits_until(waiter), arrival) {
                 Some(refused) => Step::Refused(refused),
                 None => {
-                    _gone = line.set_waker(waiter, waker);
+                    _gone = queue.set_waker(waiter, waker);
                     let again = if ahead == 0 { arrival.now.saturating_add(NOTICE) } else { due };
                     return Step::Waiting(due.min(again));
                 }
             },
         };
-        let left = line.leave(waiter);
-        drop(line);
+        let left = queue.leave(waiter);
+        drop(queue);
         left.wake();
         step
     }
 
     /// Removes a call that is not sent. Those behind it move up.
     pub(super) fn leave(&self, waiter: WaiterId) {
-        let mut line = self.lock();
-        let left = line.leave(waiter);
-        drop(line);
+        let mut queue = self.lock();
+        let left = queue.leave(waiter);
+        drop(queue);
         left.wake();
     }
 
@@ -117,12 +117,12 @@ impl Queue {
 }
 
 /// Returns the refusal of an arriving call, if it may not wait for its turn.
-fn refusal(line: &Line, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
-    let due = pace.turn_due(arrival.now, line.len());
-    let patience = line.patience();
+fn refusal(queue: &WaitQueue, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
+    let due = pace.turn_due(arrival.now, queue.len());
+    let patience = queue.patience();
     let reason = if !arrival.patient || patience.calls == 0 {
         Reason::RateExceeded
-    } else if line.is_full() {
+    } else if queue.is_full() {
         Reason::Full
     } else {
         return too_late(due, arrival.now.saturating_add(patience.time), arrival);
@@ -142,7 +142,7 @@ fn refused(reason: Reason, due: Duration, arrival: &Arrival<'_>) -> Refused {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.lock();
-        f.debug_struct("Queue").field("bounds", &line.patience()).field("waiting", &line.len()).finish()
+        let queue = self.lock();
+        f.debug_struct("Queue").field("bounds", &queue.patience()).field("waiting", &queue.len()).finish()
     }
 }

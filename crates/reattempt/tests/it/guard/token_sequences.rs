@@ -1,6 +1,6 @@
 //! Tests of random sequences on one rate limit: guarded calls, waits for tokens, and reservations.
 //!
-//! The test's own bucket checks what is sent. It has no line, debt or reservations: time fills it, and each token that
+//! The test's own bucket checks what is sent. It has no queue, debt or reservations: time fills it, and each token that
 //! is sent must be in it. A reservation keeps its time if the rate or the burst changes, so one that was made before
 //! such a change is not counted.
 
@@ -180,7 +180,7 @@ impl Scene {
         assert!(self.tokens() <= f64::from(self.limit.burst(HOST)), "more than the burst");
     }
 
-    /// Admits a call that is not polled. A waiting call is polled, because a call in line would be late otherwise.
+    /// Admits a call that is not polled. A waiting call is polled, because a call in the queue would be late otherwise.
     fn admit(&mut self) {
         let waiting = self.limit.waiting(HOST);
         let call = self.call(false);

@@ -1,4 +1,4 @@
-//! Tests of the guard's line of waiting calls.
+//! Tests of the guard's queue of waiting calls.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn calls_wait_in_order() {
     assert_eq!(first.poll(NOW), waits_until(at(100)));
     assert_eq!(second.poll(at(100)), waits_until(at(200)), "the token is the first one's");
     assert_eq!(first.poll(at(100)), Resume::Admitted);
-    assert_eq!(second.waker.woken(), 1, "it is the first in line now");
+    assert_eq!(second.waker.woken(), 1, "it is the first in the queue now");
     assert_eq!(second.poll(at(200)), Resume::Admitted);
     assert_eq!(limit.waiting(HOST), 0);
 }

@@ -1,6 +1,6 @@
-//! A bounded line of calls waiting for a guard, in order of arrival.
+//! A bounded queue of calls waiting for a guard, in order of arrival.
 //!
-//! The line is plain data, guarded by its owner's lock. Wakers are taken out of it, and woken after the lock is
+//! The queue is plain data, guarded by its owner's lock. Wakers are taken out of it, and woken after the lock is
 //! released.
 
 use std::num::NonZeroU64;
@@ -12,7 +12,7 @@ use reattempt_core::guard::Arrival;
 /// The limits on waiting calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// The maximum number of calls that may wait in a line, or 0 if none may.
+    /// The maximum number of calls that may wait in a queue, or 0 if none may.
     pub calls: usize,
     /// The maximum time that a call waits.
     pub time: Duration,
@@ -23,31 +23,31 @@ impl Patience {
     pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
 }
 
-/// The id of a call in a line. It stays the same until the call leaves the line.
+/// The id of a call in a queue. It stays the same until the call leaves the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaiterId(NonZeroU64);
 
-/// A first-come, first-served line of waiting calls. Each step takes logarithmic time.
+/// A first-come, first-served queue of waiting calls. Each step takes logarithmic time.
 ///
-/// The owner guards the line with a lock, and checks that it is not [full](Self::is_full) before it adds a call. Wakers
-/// returned by methods must be woken or dropped after the lock is released.
+/// The owner guards the queue with a lock, and checks that it is not [full](Self::is_full) before it adds a call.
+/// Wakers returned by methods must be woken or dropped after the lock is released.
 ///
 /// ```
 /// use std::time::Duration;
-/// # use reattempt_control::{Line, Patience};
+/// # use reattempt_control::{WaitQueue, Patience};
 /// # use reattempt_core::guard::Arrival;
 ///
 /// let arrival = Arrival::new("a.example", Duration::from_secs(100));
-/// let mut line = Line::new(Patience { calls: 2, time: Duration::from_secs(30) });
-/// let first = line.push(&arrival);
-/// let second = line.push(&arrival);
-/// assert!(line.is_full());
-/// assert_eq!(line.position_of(second), Some(1));
-/// line.leave(first).wake();
-/// assert_eq!((line.position_of(first), line.position_of(second)), (None, Some(0)));
+/// let mut queue = WaitQueue::new(Patience { calls: 2, time: Duration::from_secs(30) });
+/// let first = queue.push(&arrival);
+/// let second = queue.push(&arrival);
+/// assert!(queue.is_full());
+/// assert_eq!(queue.position_of(second), Some(1));
+/// queue.leave(first).wake();
+/// assert_eq!((queue.position_of(first), queue.position_of(second)), (None, Some(0)));
 /// ```
 #[derive(Debug)]
-pub struct Line {
+pub struct WaitQueue {
     patience: Patience,
     next: WaiterId,
     /// In order of arrival. Entries of calls that have left are kept until they are in the majority.
@@ -73,8 +73,8 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-impl Line {
-    /// Creates an empty line.
+impl WaitQueue {
+    /// Creates an empty queue.
     pub const fn new(patience: Patience) -> Self {
         let next = WaiterId(NonZeroU64::MIN);
         Self { patience, next, entries: Vec::new(), counts: Vec::new(), head: 0, len: 0 }
@@ -90,7 +90,7 @@ impl Line {
         self.patience = patience;
     }
 
-    /// Returns `true` if the line has its maximum number of waiting calls.
+    /// Returns `true` if the queue has its maximum number of waiting calls.
     pub const fn is_full(&self) -> bool {
         self.len >= self.patience.calls
     }
@@ -105,7 +105,7 @@ impl Line {
         self.len == 0
     }
 
-    /// Adds a call at the end, even if the line is full. The call waits until its deadline, but no longer than the
+    /// Adds a call at the end, even if the queue is full. The call waits until its deadline, but no longer than the
     /// maximum wait.
     pub fn push(&mut self, arrival: &Arrival<'_>) -> WaiterId {
         let id = self.next;
@@ -121,14 +121,14 @@ impl Line {
         id
     }
 
-    /// Returns the number of calls ahead of this one, or `None` if it has left the line.
+    /// Returns the number of calls ahead of this one, or `None` if it has left the queue.
     pub fn position_of(&self, id: WaiterId) -> Option<usize> {
         let index = self.index_of(id)?;
         self.entries.get(index)?.waiter.as_ref()?;
         Some(self.ahead_of(index))
     }
 
-    /// Returns the time until which a call waits, or zero if it has left the line.
+    /// Returns the time until which a call waits, or zero if it has left the queue.
     pub fn waits_until(&self, id: WaiterId) -> Duration {
         let entry = self.index_of(id).and_then(|index| self.entries.get(index));
         entry.and_then(|entry| entry.waiter.as_ref()).map_or(Duration::ZERO, |call| call.until)
@@ -212,16 +212,16 @@ impl Line {
     }
 }
 
-/// The number of leftover entries that a short line keeps.
+/// The number of leftover entries that a short queue keeps.
 const SPARE: usize = 16;
 
 const fn lowest_bit(number: usize) -> usize {
     number & number.wrapping_neg()
 }
 
-/// The wakers returned by a change to the line: those of the first call and of a call that left.
+/// The wakers to call after a change to the queue: that of the call that is now first, and that of a call that left.
 ///
-/// Wake or drop them after the line's lock is released.
+/// Wake or drop them after the queue's lock is released.
 #[derive(Debug, Default)]
 #[must_use = "the first call is woken by `wake`"]
 pub struct Wakers {
