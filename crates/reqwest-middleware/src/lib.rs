@@ -61,12 +61,15 @@
 //!
 //! # Other layers
 //!
-//! [`ReattemptMiddleware::new`] takes any stack whose outermost layer retries or hedges: retries around guards, hedges,
-//! the standard stack. To put a guard or a fallback outside the retries, add a second middleware before the one that
-//! retries. Each layer keeps its state from call to call. The notes on redirects in `reattempt::guide::reqwest` apply
-//! here too: unless redirects are turned off in reqwest, a POST is sent again only if it is repeatable.
+//! [`ReattemptMiddleware::new`] takes any stack whose outermost layer retries or hedges: retries around guards or
+//! endpoints, hedges, the standard stack. To put a guard or a fallback outside the retries, add a second middleware
+//! before the one that retries. Each layer keeps its state from call to call. The notes on redirects in
+//! `reattempt::guide::reqwest` apply here too: a POST is sent again only if it is repeatable, unless redirects are turned
+//! off in reqwest and with [`Http::redirects_below`](reattempt::Http::redirects_below).
 //!
 //! # Coming from reqwest-retry 0.9
+//!
+//! Tests run both middlewares through the same failures, and compare the requests that arrive.
 //!
 //! | behaviour of reqwest-retry | here |
 //! |---|---|
@@ -75,7 +78,7 @@
 //! | 501, 505, 506, 507, 508, 510, 511 are retried | changed: not retried, because a retry would fail in the same way; `Http::on_status` can change that |
 //! | no other 4xx is retried | kept, except that 425 (Too Early) is retried |
 //! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` can mark all |
-//! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for repeatable requests; if redirects are off, a failed connection is retried for all requests |
+//! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for repeatable requests; if redirects are off in reqwest and in `Http::redirects_below`, a failed connection is retried for all requests |
 //! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends with the head |
 //! | an error from reqwest's builder or redirects is not retried | kept |
 //! | an error from a later middleware is never retried | changed: it is retried if its source chain contains a known transport error |

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod curl;
+mod middlewares;
 mod reqwest_own;
 mod reqwest_retry;
 mod tower_resilience;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use reattempt::CallOptions;
+use reattempt::endpoints::{Endpoints, EndpointsLayer};
 use reattempt::fallback::FallbackLayer;
 use reattempt::guard::{CircuitBreaker, GuardLayer, Limit, RateLimit, Refused};
 use reattempt::hedge::HedgePolicy;
 use reattempt::standard::StandardLayer;
-use reattempt_reqwest_middleware::{CallError, ReattemptMiddleware};
+use reattempt_reqwest_middleware::{CallError, ChainLayer, ReattemptMiddleware};
 use reqwest_middleware::ClientBuilder;
 use tokio::time::Instant;
 use tower::ServiceBuilder;
@@ -60,4 +61,27 @@ async fn options_pass_a_guard_before_the_retries() {
     let options = CallOptions::new().max_attempts(5).max_elapsed(None);
     let _ = client.get(URL).with_extension(options).send().await.unwrap();
     assert_eq!(server.seen().len(), 5);
+}
+
+/// The retry goes to the server that the call has not tried.
+#[tokio::test(start_paused = true)]
+async fn retries_go_to_another_endpoint() {
+    const SERVERS: [&str; 2] = ["http://one.example", "http://two.example"];
+    async fn hosts<L>(stack: L) -> Vec<String>
+    where
+        L: for<'a> ChainLayer<'a> + Send + Sync + 'static,
+    {
+        let server = Server::statuses([503]);
+        let client = client(stack, &server);
+        assert_eq!(client.get("http://one.example/7").send().await.unwrap().status(), 200);
+        server.seen().into_iter().filter_map(|seen| seen.host).collect()
+    }
+
+    let plain =
+        ServiceBuilder::new().layer(policy().boxed_errors()).layer(EndpointsLayer::http(SERVERS).unwrap()).into_inner();
+    let standard = StandardLayer::http().endpoints(Endpoints::urls(SERVERS).unwrap());
+    for mut hosts in [hosts(plain).await, hosts(standard).await] {
+        hosts.sort();
+        assert_eq!(hosts, ["one.example", "two.example"]);
+    }
 }

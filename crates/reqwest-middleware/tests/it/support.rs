@@ -32,6 +32,7 @@ pub(crate) struct Server {
 /// A request as it arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
+    pub(crate) host: Option<String>,
     pub(crate) headers: HeaderMap,
     /// The body, if it is bytes.
     pub(crate) bytes: Option<Vec<u8>>,
@@ -63,6 +64,7 @@ impl Middleware for Server {
     async fn handle(&self, request: Request, extensions: &mut Extensions, _: Next<'_>) -> Result<reqwest::Response> {
         let marks = extensions.get_or_insert_default::<Marks>();
         let seen = Seen {
+            host: request.url().host_str().map(str::to_owned),
             headers: request.headers().clone(),
             bytes: request.body().and_then(|body| body.as_bytes()).map(<[u8]>::to_vec),
             marks: marks.0,
