@@ -21,7 +21,7 @@ fn squeezed(code: &str) -> String {
 fn page_has_the_compiled_code() {
     let compiled = squeezed(include_str!("it.rs"));
     let blocks: Vec<_> = PAGE.split("```rust,ignore\n").skip(1).collect();
-    assert_eq!(blocks.len(), 7);
+    assert_eq!(blocks.len(), 9);
     for block in blocks {
         for code in block.split("```").next().unwrap_or_default().split("\n\n") {
             assert!(compiled.contains(&squeezed(code)), "not compiled:\n{code}");
@@ -147,6 +147,42 @@ fn tower_resilience_is_compiled() {
         .retry_on_response(failed)
         .build();
     drop(layer);
+}
+
+#[test]
+fn seatbelt_is_compiled() {
+    use seatbelt::retry::Retry;
+    use seatbelt::{RecoveryInfo, ResilienceContext};
+    use tick::Clock;
+
+    // Its clock needs a runtime.
+    let layer = || {
+        type Outcome = std::io::Result<Response<Full<Bytes>>>;
+
+        let context = ResilienceContext::<Request<Full<Bytes>>, Outcome>::new(&Clock::new_tokio());
+        let layer = Retry::layer("orders", &context)
+            .max_retry_attempts(3)
+            .base_delay(Duration::from_millis(100))
+            .clone_input()
+            .recovery_with(|outcome: &Outcome, _| match outcome {
+                Ok(response) if !response.status().is_server_error() => RecoveryInfo::never(),
+                _ => RecoveryInfo::retry(),
+            });
+        drop(layer);
+    };
+    let _ = layer;
+}
+
+#[test]
+fn aws_smithy_is_compiled() {
+    use aws_smithy_types::retry::RetryConfig;
+
+    let retries = RetryConfig::standard().with_max_attempts(4).with_max_backoff(Duration::from_secs(5));
+    drop(retries);
+    // The page's table has these defaults.
+    let standard = RetryConfig::standard();
+    assert_eq!((standard.max_attempts(), standard.initial_backoff()), (3, Duration::from_secs(1)));
+    assert_eq!(standard.max_backoff(), Duration::from_secs(20));
 }
 
 #[test]
