@@ -6,13 +6,12 @@ use crate::error::LabError;
 
 pub(crate) use reattempt_policy_file::Problem;
 pub(crate) use reattempt_policy_file::reader::{
-    Document, Format, GuardKind, GuardWord, Policy, Seen, cap_of, did_you_mean, parse_word, profile_names,
+    Document, Format, GuardKind, GuardWord, Policy, Seen, cap_of, did_you_mean, parse_word, profile_names, read_text,
 };
 
 /// Reads the policies of a file.
 pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| LabError::new(format!("cannot read {}: {error}", path.display())))?;
+    let text = read_text(path).map_err(|error| LabError::new(error.to_string()))?;
     let document = Document::read(&text, Format::of(path).unwrap_or(Format::Toml));
     document.map(|document| document.policies).map_err(|mistakes| {
         let lines: Vec<_> = mistakes.problems.iter().map(|problem| problem.in_file(&path.display())).collect();

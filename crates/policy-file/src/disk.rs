@@ -5,7 +5,16 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Kind, MOST_BYTES};
+use crate::error::{Kind, MOST_BYTES, PolicyFileError};
+
+/// Reads a file as the layers do: at most 1 MiB of UTF-8 text, from a regular file.
+///
+/// # Errors
+/// Returns the reason why the file cannot be read, or that it is too long, empty or not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, PolicyFileError> {
+    let read = read(path).and_then(|bytes| text(&bytes).map(str::to_owned));
+    read.map_err(|kind| PolicyFileError::new(path, kind))
+}
 
 /// Reads the file, up to one byte beyond the maximum size.
 ///

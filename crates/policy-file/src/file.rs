@@ -214,10 +214,7 @@ fn document(path: &Path, bytes: &[u8], options: &PolicyFileOptions) -> Result<Do
         Problem::new(policy.budget_line, format!("{}.budget", policy.name), reason)
     });
     let mut problems: Vec<_> = lacking.collect();
-    if document.default.is_none() && document.routes.is_empty() && !document.policies.is_empty() {
-        let reason = "has several policies, and uses none: set `default`, or add [[routes]]";
-        problems.push(Problem::new(None, "", reason));
-    }
+    problems.extend(document.uses_no_policy());
     match problems {
         problems if !problems.is_empty() => Err((Kind::Problems(problems), document.never_retry)),
         _ => Ok(document),

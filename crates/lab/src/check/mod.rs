@@ -8,11 +8,13 @@ mod ranges;
 mod service_config;
 mod words;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::styling::AnsiColor;
+use serde::de::IgnoredAny;
 use serde::{Serialize, Serializer};
 
 use crate::common::Common;
@@ -69,7 +71,8 @@ struct Description {
 fn is_policy_file(text: &str) -> bool {
     const OF_SERVICE_CONFIGS: [&str; 5] =
         ["methodConfig", "retryThrottling", "loadBalancingConfig", "loadBalancingPolicy", "healthCheckConfig"];
-    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+    // Values are skipped, so their nesting does not matter.
+    let fields: BTreeMap<String, IgnoredAny> = serde_json::from_str(text).unwrap_or_default();
     let is_of_config = |field: &String| {
         OF_SERVICE_CONFIGS.contains(&&**field) || !policy::did_you_mean(field, OF_SERVICE_CONFIGS).is_empty()
     };
@@ -97,13 +100,12 @@ impl Check {
     }
 
     fn read(&self) -> Result<String, LabError> {
-        let read = if self.is_stdin() {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text)
-        } else {
-            std::fs::read_to_string(&self.file)
-        };
-        read.map_err(|error| LabError::new(format!("cannot read {}: {error}", self.name())))
+        if !self.is_stdin() {
+            return policy::read_text(&self.file).map_err(|error| LabError::new(error.to_string()));
+        }
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map(|_| text).map_err(|error| LabError::new(format!("cannot read <stdin>: {error}")))
     }
 
     fn is_stdin(&self) -> bool {

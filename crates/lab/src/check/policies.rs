@@ -19,6 +19,7 @@ pub(super) fn check(text: &str, format: Format, seed: u64) -> Findings {
     };
     let mut findings = Findings::default();
     findings.descriptions.extend(describe_routes(&document));
+    findings.warnings.extend(document.uses_no_policy());
     for policy in &document.policies {
         let course = Course::of(policy, Failure::new(FailureKind::Server).with_code(503), seed);
         findings.warnings.extend(policy.seen.iter().filter_map(warning));

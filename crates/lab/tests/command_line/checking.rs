@@ -145,7 +145,7 @@ fn warnings_outside_of_every_range() {
         format!(
             "[a]\nbase = \"{base}\"\nfactor = {factor}\ncap = \"{cap}\"\nmax_elapsed = \"{elapsed}\"\n\
              budget = {{ ratio = {ratio} }}\n[b]\nbudget = {{ rate = 2, burst = {burst} }}\n\
-             max_attempts = 11\n"
+             max_attempts = 11\n[[routes]]\npolicy = \"a\"\n"
         )
     };
     let warnings = |figures| {
@@ -239,6 +239,7 @@ guards = [\"breaker:open_time=1s\", \"bulkhead:limit=8\"]
 {file}:4: warning: orders.base is 2 ms (recommended: 10 ms to 1 s, usually 100 ms)
 {file}:6: warning: orders.budget.ratio is 0.8 (recommended: 0.01 to 0.5, usually 0.1)
 {file}:10: warning: hopeless.base is 60 s (recommended: 10 ms to 1 s, usually 100 ms)
+{file}: warning: has several policies, and uses none: set `default`, or add [[routes]]
 {file}: warning: hopeless never retries: the next delay would pass the limit on elapsed time
 {file}: warning: never.guards has \"breaker:open_time=1s\": `open_time` is 1s (recommended: 10 s to 2 min, usually 30 s)
 
@@ -265,7 +266,7 @@ never
 fn what_cannot_be_read_or_is_wrong() {
     let (code, text, errors) = run(&["check", "no/such.json"]);
     assert_eq!((code, &*text), (2, ""));
-    assert!(errors.starts_with("error: cannot read no/such.json: No such file"), "{errors}");
+    assert!(errors.starts_with("error: no/such.json: cannot be read: No such file"), "{errors}");
     let (code, text, _) = run_with(&["check", "-"], "[a]\nfactor = -1\ncap = \"1ms\"\n");
     assert_eq!(code, 1);
     let expected = "\
@@ -279,6 +280,30 @@ fn what_cannot_be_read_or_is_wrong() {
     assert_eq!(run(&["check"]).0, 2);
     let (code, _, errors) = run(&["check", "-", "--plot", "x.png"]);
     assert_eq!((code, &*errors), (2, "error: --plot: this command draws no picture\n"));
+}
+
+/// A file that a layer refuses is refused here, too, with the same text.
+#[test]
+fn bad_files_are_those_of_the_layer() {
+    let file = scratch("bad.toml");
+    let error = |text: &[u8]| {
+        std::fs::write(&file, text).unwrap();
+        let (code, out, errors) = run(&["check", file.to_str().unwrap()]);
+        assert_eq!((code, &*out), (2, ""));
+        errors.replace(&file.display().to_string(), "p.toml")
+    };
+    assert_eq!(error(&b"# \n".repeat(3_500_000)), "error: p.toml: is longer than 1 MiB (1048576 bytes)\n");
+    assert_eq!(error(b"\n"), "error: p.toml: is empty\n");
+    assert_eq!(error(b"[a]\n\nbase = \"\xff\"\n"), "error: p.toml:3: is not UTF-8\n");
+    let (code, _, errors) = run(&["check", "/dev/zero"]);
+    assert_eq!((code, &*errors), (2, "error: /dev/zero: is not a file\n"));
+
+    let (code, text, _) = run_with(&["check", "-"], "[a]\n[b]\n");
+    let warning = "<stdin>: warning: has several policies, and uses none: set `default`, or add [[routes]]\n";
+    assert!(code == 0 && text.starts_with(warning), "{text}");
+    let deep = format!("{{\n\"a\": {}1{} }}", "[".repeat(100_000), "]".repeat(100_000));
+    let (code, text, _) = run_with(&["check", "-"], &deep);
+    assert_eq!((code, &*text), (1, "<stdin>:2: error: a is nested more than 16 levels deep\n"));
 }
 
 /// A file of a program, in either format: the routes are described, in their order.

@@ -82,5 +82,5 @@ fn what_is_no_policy_is_said_with_its_place() {
 
     let (code, _, errors) = run(&["plan", "--file", "no/such.toml"]);
     assert_eq!(code, 2);
-    assert!(errors.starts_with("error: cannot read no/such.toml: No such file"), "{errors}");
+    assert!(errors.starts_with("error: no/such.toml: cannot be read: No such file"), "{errors}");
 }

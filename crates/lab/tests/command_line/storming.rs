@@ -204,7 +204,7 @@ fn what_cannot_be_is_refused() {
         ("storm ours+vegas:least=9,most=3", "least must be at least 1 and at most the highest limit"),
         ("storm ours+throttle:size=3", "size is not known here"),
         ("storm ours+rate-limit:rate=-1", "0, from 10⁻⁶ to 10⁹, or infinite"),
-        ("storm --file no/such.toml", "error: cannot read no/such.toml"),
+        ("storm --file no/such.toml", "error: no/such.toml: cannot be read"),
         ("storm --clients 0", "0 is not in 1..=10000000"),
         ("budgets --failure-rates x", "not a number"),
         ("budgets --duration 5s", "error: --duration must be at least 20 s"),

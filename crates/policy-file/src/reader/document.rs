@@ -110,6 +110,14 @@ impl Document {
         Err(Mistakes { problems, never_retry })
     }
 
+    /// Returns the problem of a document whose policies apply to no request, which a layer refuses. A tool may use
+    /// them by their names.
+    pub fn uses_no_policy(&self) -> Option<Problem> {
+        let is_unused = self.default.is_none() && self.routes.is_empty() && !self.policies.is_empty();
+        let reason = "has several policies, and uses none: set `default`, or add [[routes]]";
+        is_unused.then(|| Problem::new(None, "", reason))
+    }
+
     fn fill(&mut self, table: &Table, problems: &mut Problems) {
         let (mut default, mut has_policies) = (None, false);
         for (name, node) in table {
