@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::error::LabError;
 
-pub(crate) use reattempt_policy_file::Problem;
 pub(crate) use reattempt_policy_file::reader::{
-    Document, Format, GuardKind, GuardWord, Policy, Seen, cap_of, did_you_mean, parse_word, profile_names, read_text,
+    Document, Format, GuardKind, GuardWord, Policy, Seen, cap_of, did_you_mean, parse_word, profile_names,
 };
+pub(crate) use reattempt_policy_file::{Problem, read_text};
 
 /// Reads the policies of a file.
 pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::error::{Kind, MOST_BYTES, PolicyFileError};
 
-/// Reads a file as the layers do: at most 1 MiB of UTF-8 text, from a regular file.
+/// Reads a file for the [`reader`](crate::reader), as a [`PolicyFile`](crate::PolicyFile) does: at most 1 MiB of UTF-8
+/// text, from a regular file.
 ///
 /// # Errors
 /// Returns the reason why the file cannot be read, or that it is too long, empty or not UTF-8.

@@ -139,6 +139,7 @@ pub mod reader;
 mod state;
 mod watch;
 
+pub use disk::read_text;
 pub use error::PolicyFileError;
 pub use event::PolicyFileEvent;
 pub use file::PolicyFile;

@@ -64,8 +64,8 @@
 //! [`ReattemptMiddleware::new`] takes any stack whose outermost layer retries or hedges: retries around guards or
 //! endpoints, hedges, the standard stack. To put a guard or a fallback outside the retries, add a second middleware
 //! before the one that retries. Each layer keeps its state from call to call. The notes on redirects in
-//! `reattempt::guide::reqwest` apply here too: a POST is sent again only if it is repeatable, unless redirects are turned
-//! off in reqwest and with [`Http::redirects_below`](reattempt::Http::redirects_below).
+//! `reattempt::guide::reqwest` apply here too: a POST is sent again only if it is repeatable, unless redirects are
+//! turned off in reqwest and with [`Http::redirects_below`](reattempt::Http::redirects_below).
 //!
 //! # Coming from reqwest-retry 0.9
 //!

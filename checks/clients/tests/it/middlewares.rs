@@ -146,9 +146,9 @@ async fn lost_responses_are_retried_by_both() {
     assert_eq!(both.arrivals(cut_off, get).await, (1, 1));
 }
 
-/// Errors that contain the number of retries. No server has to respond in time.
+/// Timeouts and failed connections: their errors contain the number of retries, and no server has to respond in time.
 #[tokio::test]
-async fn timeouts_and_failed_connections_are_retried_by_both() {
+async fn lost_connections_are_retried_by_both() {
     // The failed connection may be that of a redirect, after the first server has carried the POST out.
     for (both, of_post) in [(Both::new(), 0), (Both::without_redirects(), RETRIES)] {
         let socket = TcpSocket::new_v4().unwrap();
@@ -230,7 +230,7 @@ async fn strategy_has_its_classifier() {
 
 /// The error of a later middleware is a transport error for ours, and final for theirs.
 #[tokio::test]
-async fn later_middleware_is_retried_by_ours_alone() {
+async fn later_middleware_is_retried_by_ours() {
     struct Broken(Arc<AtomicUsize>);
 
     #[async_trait::async_trait]

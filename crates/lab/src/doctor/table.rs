@@ -279,6 +279,15 @@ pub(super) const RETRIERS: &[Retrier] = &[
         file: "src/pool/inner.rs",
     },
     on_demand("tokio-retry", ("0.3.2", "0.3.2"), "every error, or those of its condition", "src/lib.rs"),
+    Retrier {
+        name: "tonic",
+        read: ("0.14.9", "0.14.9"),
+        older: Older::Unknown,
+        kind: Kind::Connections,
+        after: "a lost connection of a Channel: the next call makes a new one, and the call that lost it fails",
+        off: "nothing to turn off",
+        file: "src/transport/channel/service/reconnect.rs",
+    },
     on_demand("tower", ("0.5.3", "0.5.3"), "the outcomes that the policy selects", "src/retry/mod.rs"),
     on_demand("tower-resilience-retry", ("0.14.0", "0.14.0"), "every error, or those of its predicate", "src/lib.rs"),
     Retrier {

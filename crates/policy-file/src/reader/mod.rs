@@ -40,7 +40,6 @@ use reattempt::profile;
 use reattempt::profile::Profile;
 use reattempt::schedule::SharedSchedule;
 
-pub use crate::disk::read_text;
 pub use document::{Document, Format, Mistakes};
 pub use endpoints::EndpointsSection;
 pub use field::did_you_mean;

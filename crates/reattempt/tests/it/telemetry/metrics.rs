@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
+use reattempt::endpoints::EndpointsLayer;
 use reattempt::error::BoxedError;
 use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::hedge::HedgePolicy;
@@ -146,6 +147,23 @@ async fn hedge_is_an_attempt_of_its_call() {
     let attempts = [line(labels(Some("cancelled"), None), 1), line(labels(None, Some(200)), 1)];
     assert_eq!(reader.counted(REQUESTS), attempts);
     assert_eq!(reader.counted(RESENDS), [line(format!("{OF} {TO}"), 1)]);
+}
+
+/// An attempt has the server of its endpoint, and the call that of its request.
+#[tokio::test(start_paused = true)]
+async fn attempts_have_their_endpoints() {
+    let reader = Reader::new();
+    let telemetry = telemetry(&reader);
+    let servers = EndpointsLayer::http(["http://one.example", "http://two.example:81"]).unwrap();
+    let layer = telemetry.around(ServiceBuilder::new().layer(policy()).layer(servers));
+    let client = layer.layer(replies(&[Reply::Status(503), Reply::Status(200)]));
+    client.oneshot(get("http://one.example/")).await.unwrap();
+    assert_eq!(reader.counted(CALLS), [line(labels(None, Some(200)), 1)]);
+    let attempts = reader.counted(REQUESTS);
+    for server in ["server.address=one.example server.port=80", "server.address=two.example server.port=81"] {
+        let of_server = attempts.iter().filter(|(labels, count)| labels.ends_with(server) && *count == 1);
+        assert_eq!(of_server.count(), 1, "{attempts:?}");
+    }
 }
 
 /// Two telemetries around each other each count every attempt of the call.
