@@ -78,6 +78,15 @@ impl Sending {
         matches!(FRAME.get(), Frame::None).then(Self::first)
     }
 
+    /// Returns the endpoint of the attempt that was just sent in the innermost frame, which stays open.
+    #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+    pub(crate) fn current() -> Tried {
+        match FRAME.get() {
+            Frame::Deferred => LATE.with_borrow(Clone::clone).map_or(Tried::Nowhere, Tried::Later),
+            frame => frame.into(),
+        }
+    }
+
     /// Opens the frame of a later attempt, after those to the endpoints in `trail`.
     pub(crate) fn next(trail: Trail) -> SendingNext {
         let outer = OuterTrail(TRAIL.replace(trail));

@@ -71,6 +71,7 @@ const SERVERS: usize = 100;
 /// | `network.protocol.version` | `1.1` or `2`, if there was a response |
 /// | `error.type` | a status of 400 or above; `timeout`, `connect`, `network`, `refused` (by a guard of this client), `cancelled`, or else `_OTHER` |
 /// | `http.request.resend_count` (spans) | the number of earlier attempts of the call; on the span of a call, the number of attempts after the first |
+/// | `reattempt.endpoint` (spans) | the name of the [endpoint](crate::endpoints) of an attempt that a retry or hedge layer sent |
 /// | `url.full` (spans) | the URL without userinfo and query, which may contain credentials |
 ///
 /// # Cardinality

@@ -1,5 +1,7 @@
 //! OpenTelemetry spans for calls and attempts.
 
+use std::sync::Arc;
+
 use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
@@ -50,6 +52,10 @@ struct OtelSpan(Context);
 impl Open for OtelSpan {
     fn enter(&self) -> Entered<'_> {
         Entered::Context(self.0.clone().attach())
+    }
+
+    fn endpoint(&mut self, name: &Arc<str>) {
+        self.0.span().set_attribute(KeyValue::new("reattempt.endpoint", Arc::clone(name)));
     }
 
     fn end(&mut self, end: &End) {

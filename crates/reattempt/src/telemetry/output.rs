@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
@@ -26,6 +27,11 @@ pub(super) trait Open: Send + Sync {
     /// Makes this the output's current call or attempt until the guard is dropped.
     fn enter(&self) -> Entered<'_> {
         Entered::Nothing(PhantomData)
+    }
+
+    /// Records the name of the endpoint that an attempt was sent to.
+    fn endpoint(&mut self, name: &Arc<str>) {
+        let _ = name;
     }
 
     /// Records the end of the call or attempt.

@@ -11,6 +11,7 @@ use super::labels::{method_of, server_of, url_of, version_of};
 use super::layer::Side;
 use super::output::{Begun, End, Open};
 use crate::call::clock::Instant;
+use crate::call::frame::{Sending, Tried};
 use crate::call::request_view::RequestView;
 
 /// A call or an attempt in flight.
@@ -18,6 +19,8 @@ pub(super) struct Record {
     started: Instant,
     /// `None` for an attempt.
     call: Option<Arc<Call>>,
+    /// The endpoint of an attempt, until the outputs have it.
+    tried: Tried,
     open: Vec<Box<dyn Open>>,
     head: Option<(StatusCode, Version)>,
     /// The error type, which is `cancelled` until there is an outcome.
@@ -35,13 +38,31 @@ impl Record {
         let url = || url_of(request);
         let begun = Begun { side, method: method_of(request.method()), server, real_server, url: &url, resends };
         let open = shared.outputs.iter().map(|output| output.begin(&begun)).collect();
-        Self { started: Instant::now(), call, open, head: None, error: Some("cancelled".into()) }
+        Self { started: Instant::now(), call, tried: Tried::Nowhere, open, head: None, error: Some("cancelled".into()) }
     }
 
     /// Runs a closure with this call or attempt as the current one.
     pub(super) fn within<R>(&self, run: impl FnOnce() -> R) -> R {
         let _entered = self.call.as_ref().map(Call::enter);
         nested(&self.open, run)
+    }
+
+    /// Sends the call or attempt by calling `send`, and notes the endpoint of an attempt.
+    pub(super) fn send<F>(&mut self, send: impl FnOnce() -> F) -> F {
+        let sent = self.within(send);
+        if self.call.is_none() {
+            self.tried = Sending::current();
+            self.name_endpoint();
+        }
+        sent
+    }
+
+    /// Passes the endpoint's name to the outputs, if it is known.
+    fn name_endpoint(&mut self) {
+        if let Some(name) = self.tried.pick().and_then(|pick| pick.id.name()) {
+            self.open.iter_mut().for_each(|open| open.endpoint(&name));
+            self.tried = Tried::Nowhere;
+        }
     }
 
     /// Ends the record with a response head.
@@ -69,6 +90,8 @@ fn nested<R>(open: &[Box<dyn Open>], run: impl FnOnce() -> R) -> R {
 
 impl Drop for Record {
     fn drop(&mut self) {
+        // The attempt may have been sent late.
+        self.name_endpoint();
         let end = End {
             after: self.started.elapsed(),
             status: self.head.map(|(status, _)| status.as_u16()),

@@ -1,5 +1,7 @@
 //! `tracing` spans, with the fields that tracing-opentelemetry reads.
 
+use std::sync::Arc;
+
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
@@ -26,6 +28,7 @@ macro_rules! span {
             server.port = $begun.real_server.and_then(|server| server.port),
             url.full = Empty,
             error.type = Empty,
+            reattempt.endpoint = Empty,
         )
     };
 }
@@ -55,6 +58,10 @@ struct TracingSpan(Span);
 impl Open for TracingSpan {
     fn enter(&self) -> Entered<'_> {
         Entered::Span(self.0.enter())
+    }
+
+    fn endpoint(&mut self, name: &Arc<str>) {
+        self.0.record("reattempt.endpoint", &**name);
     }
 
     fn end(&mut self, end: &End) {

@@ -5,11 +5,18 @@ use http::Request;
 use http_body_util::Full;
 use opentelemetry::trace::{SpanId, SpanKind, Status};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use reattempt::endpoints::Endpoints;
+use reattempt::guard::{GuardLayer, Limit, RateLimit};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::observe::TracingObserver;
 use reattempt::telemetry::HttpTelemetry;
+use reattempt::{RetryBudget, RetryLayer};
+use reattempt_testing::{ms, secs};
+use tokio::time::timeout;
 use tower::{Layer, ServiceExt};
 
 use super::{Reply, get, policy, replies};
+use crate::endpoints::support::{self, Cluster, Does};
 use crate::tracing::Log;
 
 /// The failed attempt and its retry are client spans below the span of their call.
@@ -84,6 +91,60 @@ async fn tracing_spans_have_the_real_server() {
 fn attribute(span: &SpanData, name: &str) -> String {
     let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
     found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
+}
+
+/// The span of an attempt has the name of its endpoint, whether a retry, a hedge or a guard that waits has sent it. The
+/// span of the call has none.
+// D-16
+#[tokio::test(start_paused = true)]
+async fn spans_have_the_endpoint() {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+    let telemetry = HttpTelemetry::new().spans(&provider).boxed_errors();
+    let budget = RetryBudget::unlimited;
+    let retries = RetryLayer::new(support::policy(3).budget(budget()));
+    let hedges = HedgePolicy::http().delay(ms(20)).max_attempts(3).budget(budget()).boxed_errors();
+    let limit = RateLimit::new(Limit::per_second(1), 1).queue(8, secs(9));
+    // In the last case, the limit of the case before has no token left.
+    for case in [0, 1, 2, 2] {
+        let cluster = Cluster::of(if case == 1 { [Does::Hang; 3] } else { [Does::Status(408); 3] });
+        let balanced = cluster.balanced();
+        match case {
+            0 => drop(telemetry.around(retries.clone()).layer(balanced).oneshot(get("/")).await),
+            1 => {
+                let client = telemetry.around(HedgeLayer::new(hedges.clone())).layer(balanced);
+                let _given_up = timeout(ms(100), client.oneshot(get("/"))).await;
+            }
+            _ => {
+                let guarded = GuardLayer::http(limit.clone()).layer(balanced);
+                drop(telemetry.around(retries.clone()).layer(guarded).oneshot(get("/")).await);
+            }
+        }
+        let (calls, mut attempts): (Vec<_>, Vec<_>) =
+            exporter.get_finished_spans().unwrap().into_iter().partition(|span| span.span_kind == SpanKind::Internal);
+        exporter.reset();
+        attempts.sort_by_key(|span| attribute(span, "http.request.resend_count"));
+        let names: Vec<_> = attempts.iter().map(|span| attribute(span, "reattempt.endpoint")).collect();
+        assert_eq!(names, cluster.seen(), "{case}");
+        assert_eq!((names.len(), attribute(&calls[0], "reattempt.endpoint").as_str()), (3, ""), "{case}");
+    }
+}
+
+/// The log of an endpoint's client is inside a span that has the endpoint's name.
+// D-16
+#[tokio::test(start_paused = true)]
+async fn tracing_span_has_the_endpoint() {
+    let log = Log::default();
+    let _guard = log.subscribe();
+    let inner = replies(&[Reply::Status(200)]).map_response(|response| {
+        tracing::info!("below");
+        response
+    });
+    let balanced = Endpoints::list(["one"]).unwrap().connect(|_| inner.clone()).http();
+    let client = HttpTelemetry::new().tracing().boxed_errors().around(policy()).layer(balanced);
+    client.oneshot(get("http://service/")).await.unwrap();
+    let lines = log.lines();
+    assert!(lines[0].ends_with("below") && lines[0].contains("reattempt.endpoint=\"one\""), "{lines:?}");
 }
 
 /// The events of a call are inside its span, and those of the inner service inside the span of their attempt.
