@@ -54,7 +54,8 @@ impl BaseUrl {
         // The first clone allocates, so it is done here and not during an attempt.
         drop(authority.clone());
         let path = parts.path_and_query.as_ref().map_or("", |path| path.path());
-        if path.split('/').any(is_dots) {
+        // For the parser of reqwest's URLs, a backslash is a slash.
+        if path.split(['/', '\\']).any(is_dots) {
             return Err(error("has `.` or `..` in its path (a path without them)"));
         }
         Ok(Self { scheme, authority, prefix: path.trim_end_matches('/').into() })

@@ -27,6 +27,7 @@ fn unusable_urls_are_errors() {
         ),
         (&["http://me:s3cret@a/"], "endpoint `a/` has a user name or a password (set an `Authorization` header)"),
         (&["http://a/b/../c"], "endpoint `http://a/b/../c` has `.` or `..` in its path (a path without them)"),
+        (&["http://a/b/..\\c"], "endpoint `http://a/b/..\\c` has `.` or `..` in its path (a path without them)"),
         (&["http://a/%2E%2e"], "endpoint `http://a/%2E%2e` has `.` or `..` in its path (a path without them)"),
         (&["http://a", "http://A:80/"], "endpoint `http://A:80/` is listed twice (each endpoint once)"),
         (&["http://a", "https://b"], "endpoint `https://b` has another scheme than the first (one scheme for all)"),

@@ -43,7 +43,7 @@ async fn in_flight_is_exact_on_every_end() {
     cluster.set("0", Does::Panic);
     let panicked = tokio::spawn(balanced.send(get())).await;
     assert!(panicked.unwrap_err().is_panic());
-    assert_eq!(in_flight(), 0, "a panic");
+    assert_eq!((in_flight(), handle.view()[0].failing), (0, 0.0), "a panic");
     cluster.set("0", WELL);
     assert!(balanced.send(get()).await.is_ok(), "the set goes on");
 }
