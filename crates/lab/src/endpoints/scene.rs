@@ -22,6 +22,8 @@ pub(super) enum Scene {
     FourteenOfTwenty,
     /// Five servers: one dead, one failing half of the requests, one twenty times slower, two healthy
     Mixed,
+    /// One of three servers refuses connections, and is ten times slower in the first 20 s of its return
+    Cold,
     /// Five servers fail 40 % of the requests each
     Alike,
     /// All three servers of the first tier refuse connections, and two others are the second tier
@@ -38,6 +40,8 @@ pub(super) enum State {
     Fails(f64),
     /// Each request takes so many times as long.
     Slow(f64),
+    /// It refuses connections, and is ten times slower for 20 s from its first request after the fault.
+    Cold,
 }
 
 impl Scene {
@@ -49,6 +53,7 @@ impl Scene {
             Self::ElevenOfTwenty => "11 of 20 refuse",
             Self::FourteenOfTwenty => "14 of 20 refuse",
             Self::Mixed => "dead, half failing, slow, two good",
+            Self::Cold => "1 of 3 refuses, returns cold",
             Self::Alike => "all fail 40 %",
             Self::Tiers => "a tier of 3 refuses, 2 are left",
         }
@@ -69,6 +74,7 @@ impl Scene {
             Self::Mixed => {
                 vec![State::Refuses, State::Fails(0.5), State::Slow(20.0), State::Well, State::Well]
             }
+            Self::Cold => vec![State::Cold, State::Well, State::Well],
             Self::Alike => vec![State::Fails(0.4); 5],
             Self::Tiers => refusing(3, 5),
         }

@@ -24,6 +24,9 @@ use crate::text;
 pub(super) const WORKERS: usize = 4;
 pub(super) const SERVICE: f64 = 0.02;
 const QUEUE: usize = 64;
+/// The factor by which a cold server is slower, and the time from its first request until it is warm.
+const COLD: f64 = 10.0;
+const WARMS_UP: u64 = 20 * SECOND;
 /// The time of a refusal.
 const AT_ONCE: Duration = Duration::from_micros(300);
 /// The client gives an attempt up after this time.
@@ -84,6 +87,8 @@ struct Server {
     state: State,
     busy: usize,
     waiting: VecDeque<u64>,
+    /// The time of its first request after the fault.
+    returned: Option<u64>,
 }
 
 struct Attempt {
@@ -127,7 +132,10 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
     let mut run = Run {
         world,
         rule: which.rule(states.len(), world.scene.first_tier()),
-        servers: states.into_iter().map(|state| Server { state, busy: 0, waiting: VecDeque::new() }).collect(),
+        servers: states
+            .into_iter()
+            .map(|state| Server { state, busy: 0, waiting: VecDeque::new(), returned: None })
+            .collect(),
         queue: EventQueue::new(),
         calls: HashMap::new(),
         attempts: HashMap::new(),
@@ -180,6 +188,11 @@ impl World {
         let [before, fault, _] = self.seconds;
         (before * SECOND..(before + fault) * SECOND).contains(&now)
     }
+
+    fn is_after_fault(&self, now: u64) -> bool {
+        let [before, fault, _] = self.seconds;
+        now >= (before + fault) * SECOND
+    }
 }
 
 impl Run {
@@ -193,9 +206,12 @@ impl Run {
     }
 
     fn state(&self, server: usize) -> State {
-        match self.world.is_fault(self.queue.now()) {
-            true => self.servers[server].state,
-            false => State::Well,
+        let (now, server) = (self.queue.now(), &self.servers[server]);
+        match (server.state, self.world.is_fault(now)) {
+            (State::Cold, true) => State::Refuses,
+            (State::Cold, false) if server.returned.is_some_and(|at| now < at + WARMS_UP) => State::Slow(COLD),
+            (state, true) => state,
+            (_, false) => State::Well,
         }
     }
 
@@ -222,6 +238,9 @@ impl Run {
         second.attempts += 1;
         second.at_faulty += u32::from(faulty);
         self.course.by_server[server] += u64::from(self.world.is_fault(now));
+        if self.world.is_after_fault(now) {
+            self.servers[server].returned.get_or_insert(now);
+        }
         self.attempts.insert(attempt, Attempt { call, choice, sent: now });
         if self.state(server) == State::Refuses {
             self.queue.after(nanoseconds(AT_ONCE), Event::Refused(attempt, Refusal::Connection));

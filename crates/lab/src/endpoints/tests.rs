@@ -60,6 +60,29 @@ fn five_servers_of_all_kinds_lose_nothing() {
     assert!(tower.success < 0.7 && turns.success < 0.7, "{} {}", tower.success, turns.success);
 }
 
+/// A server that returns ten times slower costs no call: the price keeps nearly all calls away until it is warm. Then
+/// its share grows. Round robin loses calls.
+#[test]
+fn cold_server_loses_no_call() {
+    for fault in ["10s", "13s"] {
+        let [ours, turns] = &figures(&["ours", "round-robin", "--scenes", "cold", "--fault", fault], 1)[..] else {
+            panic!()
+        };
+        assert_eq!((ours.success, ours.after), (1.0, 1.0), "{ours:?}");
+        assert!(turns.after < 0.99, "{}", turns.after);
+        let share = |seconds: &[Second]| {
+            let sum = |of: fn(&Second) -> u32| seconds.iter().map(|second| f64::from(of(second))).sum::<f64>();
+            sum(|second| second.at_faulty) / sum(|second| second.attempts)
+        };
+        let fault: usize = fault.trim_end_matches('s').parse().unwrap();
+        let after = &ours.per_second[20 + fault..];
+        let returned = after.iter().position(|second| second.at_faulty > 0).unwrap();
+        let cold = share(&after[returned..returned + 20]);
+        assert!((0.001..0.02).contains(&cold), "{cold}");
+        assert!(share(&after[35..]) > 0.08, "{ours:?}");
+    }
+}
+
 /// If all servers fail alike, success is within 1.5 points of round robin's.
 // E-8
 #[test]
