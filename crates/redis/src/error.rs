@@ -34,6 +34,25 @@ impl fmt::Display for RedisStoreError {
 
 impl Error for RedisStoreError {}
 
+/// The error codes of Redis and Valkey that the driver does not know, in order.
+const MORE_CODES: [&str; 15] = [
+    "BUSY",
+    "BUSYKEY",
+    "DENIED",
+    "INPROG",
+    "IOERR",
+    "MISCONF",
+    "NOAUTH",
+    "NOMASTERLINK",
+    "NOPROTO",
+    "NOREPLICAS",
+    "NOTREADY",
+    "OOM",
+    "UNKILLABLE",
+    "WRONGPASS",
+    "WRONGTYPE",
+];
+
 /// The error of a request to the store: its kind, and the server's error code if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFailed {
@@ -46,7 +65,7 @@ impl StoreFailed {
         Self { kind, code: None }
     }
 
-    /// Returns the server's error code, such as `NOAUTH` or `READONLY`.
+    /// Returns the server's error code, such as `NOAUTH` or `READONLY`. Unknown codes are left out.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
@@ -62,10 +81,9 @@ impl From<RedisError> for StoreFailed {
             ErrorKind::Server(_) | ErrorKind::Extension => "the server returned an error",
             _ => "no server is known",
         };
-        // Some servers repeat the command, including the password, in their error. A code is a single word.
-        let is_code =
-            |code: &&str| code.len() <= 24 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-        Self { kind, code: error.code().filter(is_code).map(Into::into) }
+        // Some servers repeat the command, including the password, in their error, even as its first word.
+        let is_known = |code: &&str| matches!(error.kind(), ErrorKind::Server(_)) || MORE_CODES.contains(code);
+        Self { kind, code: error.code().filter(is_known).map(Into::into) }
     }
 }
 

@@ -7,29 +7,40 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, FailureKind};
 use reattempt_redis::rate::Rate;
-use reattempt_redis::{BudgetStore, RateStore, RedisStore};
+use reattempt_redis::{BudgetStore, RateStore, RedisStore, StoreFailed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
 use crate::support::{ask, budget, retries_alone, retry};
 
-/// Starts a server that answers each script with `reply`, in which `MARK` stands for the message's mark. It answers the
-/// commands of a new connection with `OK`. Returns its URL, and the number of its connections.
-async fn server(reply: impl Into<Vec<u8>>) -> (String, Arc<AtomicU32>) {
+/// A server that lies: its URL, its open connections, and the scripts that it got.
+struct Liar {
+    url: String,
+    open: Arc<AtomicU32>,
+    scripts: Arc<AtomicU32>,
+}
+
+/// Starts a server that answers each script with `reply`, in which `MARK` stands for the message's mark. Without a
+/// reply it closes the connection. It answers the commands of a new connection with `OK`.
+async fn server(reply: impl Into<Vec<u8>>) -> Liar {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
-    let (reply, open) = (reply.into(), Arc::new(AtomicU32::new(0)));
-    let count = Arc::clone(&open);
+    let (reply, [open, scripts]) = (reply.into(), [(); 2].map(|()| Arc::new(AtomicU32::new(0))));
+    let counts = [&open, &scripts].map(Arc::clone);
     tokio::spawn(async move {
         while let Ok((mut connection, _)) = listener.accept().await {
-            let (reply, open) = (reply.clone(), Arc::clone(&count));
+            let (reply, [open, scripts]) = (reply.clone(), counts.clone());
             open.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move {
                 let mut buffer = [0; 8192];
                 while let Ok(read @ 1..) = connection.read(&mut buffer).await {
                     let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
                     if text.contains("EVAL") {
+                        scripts.fetch_add(1, Ordering::Relaxed);
+                        if reply.is_empty() {
+                            break;
+                        }
                         let mark = text.trim_end().rsplit("\r\n").next().unwrap();
                         let _ = connection.write_all(&replaced(&reply, mark)).await;
                     } else {
@@ -41,7 +52,7 @@ async fn server(reply: impl Into<Vec<u8>>) -> (String, Arc<AtomicU32>) {
             });
         }
     });
-    (url, open)
+    Liar { url, open, scripts }
 }
 
 /// Writes the mark as a bulk string, for each `MARK` in the reply.
@@ -55,7 +66,7 @@ fn replaced(reply: &[u8], mark: &str) -> Vec<u8> {
 /// The server of the tests below is believed if it answers as the script does.
 #[tokio::test]
 async fn answer_of_the_script_is_believed() {
-    let (url, _) = server("*2\r\n:1\r\nMARK").await;
+    let Liar { url, .. } = server("*2\r\n:1\r\nMARK").await;
     let budget = budget(&url);
     assert!(retry(&budget).await);
     assert_eq!(budget.stats().granted, 1);
@@ -95,7 +106,7 @@ async fn answer_of_another_script_leaves_alone() {
         b"?",
     ];
     for reply in replies.into_iter().chain([&*nested, &*long]) {
-        let (url, _) = server(reply).await;
+        let Liar { url, .. } = server(reply).await;
         let budget = budget(&url);
         retries_alone(&budget).await;
         let stats = budget.stats();
@@ -111,7 +122,7 @@ async fn answer_of_another_script_leaves_alone() {
 // F-12
 #[tokio::test]
 async fn eternal_grants_do_not_breach_the_floor() {
-    let (url, _) = server("*2\r\n:1\r\nMARK").await;
+    let Liar { url, .. } = server("*2\r\n:1\r\nMARK").await;
     for (kind, most) in [(FailureKind::Server, 3), (FailureKind::Network, 10)] {
         let budget = budget(&url);
         let mut sent = 0;
@@ -130,7 +141,7 @@ async fn eternal_grants_do_not_breach_the_floor() {
 // F-8
 #[tokio::test]
 async fn eternal_refusals_are_remembered() {
-    let (url, _) = server("*2\r\n:0\r\nMARK").await;
+    let Liar { url, .. } = server("*2\r\n:0\r\nMARK").await;
     let budget = budget(&url);
     for _ in 0..200 {
         if let Some(permit) = ask(&budget) {
@@ -149,15 +160,43 @@ async fn wrong_number_of_tokens_is_an_error() {
     let rate = Rate::new(number(10), number(10));
     for answer in [":-1", ":2", ":4294967297", "$3\r\n1.5"] {
         let reply = format!("*2\r\n{answer}\r\nMARK");
-        let (url, _) = server(reply).await;
+        let Liar { url, .. } = server(reply).await;
         RedisStore::new(&url).unwrap().take("k", rate, 1).await.unwrap_err();
+    }
+}
+
+/// A message that may have arrived is not sent again, whatever became of it. A server without the script gets it once.
+// F-7
+#[tokio::test]
+async fn no_message_is_sent_again() {
+    let replies = ["", "-LOADING a\r\n", "-TRYAGAIN a\r\n", "-BUSY a\r\n", "-READONLY a\r\n", "-ERR a\r\n", ":1\r\n"];
+    let once = replies.map(|reply| (reply, 1));
+    for (reply, expected) in once.into_iter().chain([("-NOSCRIPT a\r\n", 2)]) {
+        let Liar { url, scripts, .. } = server(reply).await;
+        RedisStore::new(&url).unwrap().settle("k", 0, 1).await.unwrap_err();
+        // Time for a message that the store would send later.
+        sleep(Duration::from_millis(20)).await;
+        assert_eq!(scripts.load(Ordering::Relaxed), expected, "{reply:?}");
+    }
+}
+
+/// The first word of an error is shown only if it is a known code. A server may repeat a password there.
+#[tokio::test]
+async fn unknown_code_of_an_error_is_left_out() {
+    for (code, is_known) in [("OOM", true), ("NOPERM", true), ("XYZZY_PLUGH", false), ("xyzzy", false)] {
+        let Liar { url, .. } = server(format!("-{code} a\r\n")).await;
+        let url = url.replace("//", &format!("//user:{code}@"));
+        let error = RedisStore::new(&url).unwrap().settle("k", 0, 1).await.unwrap_err();
+        let found = error.downcast_ref::<StoreFailed>().unwrap().code();
+        assert_eq!(found, is_known.then_some(code));
+        assert_eq!(format!("{error} {error:?}").contains(code), is_known, "{error:?}");
     }
 }
 
 /// Each failure replaces the connection, and the old one is closed: nothing is left behind.
 #[tokio::test]
 async fn failures_leave_no_connections_open() {
-    let (url, open) = server("*2\r\n:1\r\n:77777\r\n").await;
+    let Liar { url, open, .. } = server("*2\r\n:1\r\n:77777\r\n").await;
     let store = RedisStore::new(&url).unwrap();
     for _ in 0..50 {
         store.settle("k", 0, 1).await.unwrap_err();

@@ -94,6 +94,22 @@ async fn hostile_names_have_keys_of_their_own() {
     assert!(keys.iter().all(|key| key.len() <= 200 && key.starts_with("reattempt:1:")));
 }
 
+/// Any text is a prefix. Each has keys of its own, of at most 200 bytes.
+#[tokio::test]
+async fn any_prefix_has_keys_of_its_own() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let long = "ä".repeat(50_000);
+    let prefixes = ["", " ", ":", "\r\nFLUSHALL\r\n", "\0", "{a}", "*", "shop", "shop:rate", "ä€😀", &long, &long[2..]];
+    for prefix in prefixes {
+        let budget = budget(server.url()).prefix(prefix);
+        assert!(retry(&budget).await, "{prefix:?}");
+        assert_eq!(budget.stats().granted, 1, "{prefix:?}");
+    }
+    let keys: Vec<String> = redis::from_redis_value(server.command(&["KEYS", "*"])).unwrap();
+    assert_eq!(keys.len(), prefixes.len(), "{keys:?}");
+    assert!(keys.iter().all(|key| key.len() <= 200), "{keys:?}");
+}
+
 /// A process asks the store for at most 1024 destinations. For the others it decides alone, and no call fails.
 #[tokio::test]
 async fn many_destinations_are_bounded() {
