@@ -118,3 +118,22 @@ fn interval(count: u32, random: u64) -> Duration {
 pub(crate) fn between(least: Duration, most: Duration, random: u64) -> Duration {
     least + (most.saturating_sub(least) / 1024) * u32::try_from(random % 1025).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A refusal is remembered until its time, and keeps the destination for a second more.
+    #[test]
+    fn refusal_ends_at_its_time() {
+        const MOMENT: Duration = Duration::from_nanos(1);
+        let destination = Destination::new("a", "key".into());
+        assert!(destination.is_idle(Duration::ZERO));
+        destination.on_refusal(Memory::Clear, Duration::ZERO, 0);
+        let end = FIRST * 3 / 4;
+        assert_eq!(destination.remember(end - MOMENT, 0), Memory::Refused);
+        assert!(!destination.is_idle(end + LONGEST));
+        assert!(destination.is_idle(end + LONGEST + MOMENT));
+        assert_eq!(destination.remember(end, 0), Memory::Probe);
+    }
+}

@@ -103,6 +103,14 @@ fn success_of_a_dear_retry_returns_nothing() {
     assert_eq!(reported(&hand), 0);
 }
 
+#[test]
+fn debug_output_of_a_question_is_short() {
+    let hand = ByHand::default();
+    let _permit = ask(&hand.budget().prefix("shop"), "a").unwrap();
+    let text = format!("{:?}", question(&hand));
+    assert!(text.contains("member: Member { prefix: \"shop\", .. }, destination: "), "{text}");
+}
+
 /// A permit that a guard on this side has returned is still one permit.
 #[test]
 fn unsent_retry_returns_its_cost() {

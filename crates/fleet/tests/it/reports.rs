@@ -125,7 +125,7 @@ fn credit_goes_with_the_next_question() {
     let permit = ask(&budget, "a").unwrap();
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
     let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
-    assert_eq!(question.amounts(), (TOKEN / 5, TOKEN));
+    assert_eq!((question.key(), question.amounts()), ("reattempt:1:a", (TOKEN / 5, TOKEN)));
     assert_eq!(report.take(), None, "it is not reported twice");
     drop(permit);
 }
