@@ -191,6 +191,19 @@ impl WaitQueue {
         Wakers { _gone: None, first: self.first_waker() }
     }
 
+    /// Takes the wakers of the first `calls` calls, without those that have none.
+    #[must_use]
+    pub fn first_wakers(&mut self, calls: usize) -> Vec<Waker> {
+        let waiting = self.entries.iter_mut().skip(self.head).filter_map(|entry| entry.waiter.as_mut());
+        waiting.take(calls).filter_map(|call| call.waker.take()).collect()
+    }
+
+    /// Returns the id of the first call if its wait has ended. Such a call is not being polled, so its owner may remove
+    /// it.
+    pub fn late(&self, now: Duration) -> Option<WaiterId> {
+        self.front().filter(|first| self.waits_until(*first) <= now)
+    }
+
     /// Takes the waker of the first call.
     pub(crate) fn first_waker(&mut self) -> Option<Waker> {
         let first = self.entries.get_mut(self.head).and_then(|entry| entry.waiter.as_mut());

@@ -52,7 +52,8 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of the
 /// local limits. If the store loses its data, the burst is granted again.
 ///
-/// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. Clones share their state.
+/// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. A waiting call that is not
+/// polled delays later ones by one token, but does not block them. Clones share their state.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -196,6 +197,7 @@ impl Guard for FleetRateLimit {
         let portion = if self.0.is_alone(now) { None } else { self.0.portion(arrival.destination, now) };
         let Some(portion) = portion else { return self.admit_alone(arrival) };
         let mut supply = portion.supply();
+        let late = supply.remove_late(now);
         let takes = supply.take(now);
         let refusal = match (takes, arrival.patient, supply.queue.is_full()) {
             (true, ..) | (false, true, false) => None,
@@ -206,6 +208,7 @@ impl Guard for FleetRateLimit {
         // Even a refused call asks the store, on behalf of the next call.
         let wanted = supply.question(self.0.rate, refusal.is_some(), now);
         drop(supply);
+        late.into_iter().for_each(Wakers::wake);
         self.ask(&portion, wanted, now);
         match (refusal, waiter) {
             (Some(reason), _) => Admit::Refused(Refused::new(KIND, reason)),
@@ -223,9 +226,14 @@ impl Guard for FleetRateLimit {
         let now = arrival.now;
         let mut supply = portion.supply();
         if self.0.is_alone(now) {
+            let until = supply.queue.waits_until(waiter);
             let next = supply.queue.leave(waiter);
             drop(supply);
             next.wake();
+            // The call has already waited, so it waits no longer than it would have here.
+            let mut arrival = *arrival;
+            arrival.latest = Some(arrival.latest.map_or(until, |latest| latest.min(until)));
+            let arrival = &arrival;
             return match self.admit_alone(arrival) {
                 Admit::Admitted(admitted) => {
                     *ticket = admitted;
@@ -238,23 +246,26 @@ impl Guard for FleetRateLimit {
                 Admit::Refused(refused) => Resume::Refused(refused),
             };
         }
-        let next = supply.take_first(waiter, now);
+        let late = supply.remove_late(now);
+        let turn = supply.take_turn(waiter, now);
         let wanted = supply.question(self.0.rate, false, now);
-        let is_over = next.is_none() && supply.queue.waits_until(waiter) <= now;
-        let (next, resume) = if let Some(next) = next {
-            (Some(next), Resume::Admitted)
-        } else if is_over {
-            (Some(supply.queue.leave(waiter)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
+        let resume = if turn.is_some() {
+            Resume::Admitted
+        } else if supply.queue.waits_until(waiter) <= now {
+            Resume::Refused(Refused::new(KIND, Reason::WaitTooLong))
         } else {
-            let until = Some(supply.next_look(waiter));
-            let former = supply.queue.set_waker(waiter, waker);
-            drop(supply);
-            drop(former);
-            self.ask(&portion, wanted, now);
-            return Resume::Waiting { until };
+            Resume::Waiting { until: Some(supply.next_look(waiter, now)) }
         };
+        let left = match resume {
+            Resume::Refused(_) => Some(supply.queue.leave(waiter)),
+            _ => None,
+        };
+        // The replaced waker is dropped after the lock is released.
+        let _former = supply.queue.set_waker(waiter, waker);
         drop(supply);
-        next.into_iter().for_each(Wakers::wake);
+        let (first, next) = turn.unzip();
+        [late, left, first].into_iter().flatten().for_each(Wakers::wake);
+        next.into_iter().flatten().for_each(Waker::wake);
         self.ask(&portion, wanted, now);
         if resume == Resume::Admitted {
             ticket.0 = State::Admitted(portion);
@@ -272,12 +283,20 @@ impl Guard for FleetRateLimit {
                 next.wake();
             }
             State::Admitted(portion) if *end == End::Unsent => {
-                let first = portion.supply().give_back(now);
-                first.wake();
+                let woken = portion.supply().give_back(now);
+                woken.into_iter().for_each(Waker::wake);
             }
             State::Admitted(_) => {}
         }
         None
+    }
+
+    /// Returns the ticket unchanged, because the call already has its token.
+    fn renew(&self, ticket: FleetRateTicket, arrival: &Arrival<'_>) -> Result<FleetRateTicket, Refused> {
+        match ticket.0 {
+            State::Alone(local) => self.0.local.renew(local, arrival).map(|local| FleetRateTicket(State::Alone(local))),
+            _ => Ok(ticket),
+        }
     }
 
     fn times_success(&self, ticket: &FleetRateTicket) -> bool {
@@ -324,8 +343,8 @@ impl Fetch {
 
     fn record_answer(&self, granted: Option<u32>) {
         let random = self.shared.hasher.hash_one(self.now);
-        let first = self.portion.supply().answer(granted, self.wanted, self.now, random);
-        first.wake();
+        let woken = self.portion.supply().answer(granted, self.wanted, self.now, random);
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 

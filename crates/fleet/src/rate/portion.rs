@@ -4,6 +4,7 @@
 //! sent, and the number of tokens to request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_control::{Patience, WaitQueue, WaiterId, Wakers};
@@ -17,6 +18,9 @@ const STRETCH: Duration = Duration::from_millis(100);
 
 /// The time after which unspent tokens expire, counted from the request for them.
 const LIFETIME: Duration = Duration::from_secs(1);
+
+/// The additional time after which a waiting call checks its turn, for each call ahead.
+const PER_CALL_AHEAD: Duration = Duration::from_millis(1);
 
 /// The range of the delay until the store is asked again, after it granted fewer tokens than requested.
 const SCARCE: (Duration, Duration) = (Duration::from_millis(75), Duration::from_millis(125));
@@ -64,7 +68,7 @@ impl Portion {
     /// Returns `true` if dropping this value at `now` would lose nothing.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let mut supply = self.supply();
-        !supply.is_asking && supply.queue.is_empty() && supply.ask_after <= now && supply.tokens(now) == 0
+        !supply.is_asking(now) && supply.queue.is_empty() && supply.ask_after <= now && supply.tokens(now) == 0
     }
 }
 
@@ -74,9 +78,25 @@ impl Supply {
         self.queue.is_empty() && self.take_one(now)
     }
 
-    /// Takes a token for the first call in the queue and removes the call. The wakers wake the next one.
-    pub(crate) fn take_first(&mut self, waiter: WaiterId, now: Duration) -> Option<Wakers> {
-        (self.queue.position_of(waiter) == Some(0) && self.take_one(now)).then(|| self.queue.leave(waiter))
+    /// Takes a token for a waiting call and removes the call, unless the tokens only suffice for the calls ahead. The
+    /// wakers wake the calls that are now concerned.
+    ///
+    /// Each call ahead keeps its token until it is polled or its wait ends, so it delays later calls, but never blocks
+    /// them.
+    pub(crate) fn take_turn(&mut self, waiter: WaiterId, now: Duration) -> Option<(Wakers, Vec<Waker>)> {
+        let ahead = self.queue.position_of(waiter)?;
+        let has_turn = usize::try_from(self.tokens(now)).is_ok_and(|tokens| tokens > ahead);
+        (has_turn && self.take_one(now)).then(|| {
+            let left = self.queue.leave(waiter);
+            // The calls ahead were woken before. The next one behind may have to ask the store in their place.
+            let next = if ahead == 0 { Vec::new() } else { self.queue.first_wakers(ahead + 1) };
+            (left, next)
+        })
+    }
+
+    /// Removes the first call if its wait has ended. It is not being polled.
+    pub(crate) fn remove_late(&mut self, now: Duration) -> Option<Wakers> {
+        self.queue.late(now).map(|late| self.queue.leave(late))
     }
 
     fn take_one(&mut self, now: Duration) -> bool {
@@ -89,19 +109,38 @@ impl Supply {
     }
 
     /// Puts back the token of a call that was not sent.
-    pub(crate) fn give_back(&mut self, now: Duration) -> Wakers {
+    pub(crate) fn give_back(&mut self, now: Duration) -> Vec<Waker> {
         if now < self.expire_at {
             self.tokens += 1;
             self.taken = self.taken.saturating_sub(1);
         }
-        self.queue.first()
+        self.wakers_with_turn(now)
     }
 
-    /// Returns the time at which the first call in the queue checks again.
-    pub(crate) fn next_look(&self, waiter: WaiterId) -> Duration {
-        let waits_until = self.queue.waits_until(waiter);
-        let asks_next = self.queue.position_of(waiter) == Some(0) && !self.is_asking;
-        if asks_next { waits_until.min(self.ask_after) } else { waits_until }
+    /// Takes the wakers of the calls that the tokens suffice for, and at least that of the first call.
+    fn wakers_with_turn(&mut self, now: Duration) -> Vec<Waker> {
+        let tokens = self.tokens(now).max(1);
+        self.queue.first_wakers(usize::try_from(tokens).unwrap_or(usize::MAX))
+    }
+
+    /// Returns the time at which a waiting call checks its turn again, unless it is woken earlier. The first call then
+    /// asks the store. Later ones check later, in case the calls ahead are not being polled.
+    pub(crate) fn next_look(&self, waiter: WaiterId, now: Duration) -> Duration {
+        let ask_at = if self.is_asking(now) { self.asked_at + LIFETIME } else { self.ask_after };
+        let ahead = self.queue.position_of(waiter).unwrap_or(0);
+        let look = if ahead == 0 {
+            ask_at
+        } else {
+            let delay = PER_CALL_AHEAD.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
+            ask_at.max(now).saturating_add(delay)
+        };
+        look.min(self.queue.waits_until(waiter))
+    }
+
+    /// Returns `true` while the store's answer is expected. An answer that takes longer, for example because the asking
+    /// runtime is idle, is not waited for.
+    fn is_asking(&self, now: Duration) -> bool {
+        self.is_asking && now < self.asked_at + LIFETIME
     }
 
     /// Returns the number of tokens to request, if the store should be asked now, and records the request. A refused
@@ -113,7 +152,7 @@ impl Supply {
         let held = self.tokens(now);
         let waiting = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
         let is_low = held < self.size / 2 || waiting > held || was_refused;
-        if self.is_asking || now < self.ask_after || !is_low {
+        if self.is_asking(now) || now < self.ask_after || !is_low {
             return None;
         }
         // A process never requests more tokens at once than the rate adds in an eighth of a second.
@@ -128,13 +167,13 @@ impl Supply {
     }
 
     /// Records the end of a request: the number of tokens granted, or `None` if there was no answer.
-    pub(crate) fn answer(&mut self, granted: Option<u32>, wanted: u32, now: Duration, random: u64) -> Wakers {
+    pub(crate) fn answer(&mut self, granted: Option<u32>, wanted: u32, now: Duration, random: u64) -> Vec<Waker> {
         self.is_asking = false;
         let granted = granted.unwrap_or(0);
         self.tokens = self.tokens(now).saturating_add(granted.min(wanted));
         self.expire_at = self.asked_at + LIFETIME;
         self.ask_after = if granted < wanted { now + between(SCARCE.0, SCARCE.1, random) } else { now };
-        self.queue.first()
+        self.wakers_with_turn(now)
     }
 
     /// Returns the tokens that have not expired.

@@ -305,6 +305,82 @@ async fn dropped_calls_leave_nothing_behind() {
     assert!(next.is_finished());
 }
 
+/// A waiting call that is never polled delays later calls by its token, and blocks none. Its place ends with its wait.
+#[tokio::test(start_paused = true)]
+async fn unpolled_calls_block_no_other() {
+    let process = Process::new(Faulty::new(), rate(10, 10));
+    let taken = process.limit.admit(&process.arrival());
+    let unpolled: Vec<_> = (0..3).map(|_| process.limit.admit(&process.arrival())).collect();
+    assert!(unpolled.iter().all(|admit| matches!(admit, Admit::Waiting(_))));
+    let others = (0..20).map(|_| {
+        let other = process.clone();
+        tokio::spawn(async move { other.send().await.map(drop) })
+    });
+    let others: Vec<_> = others.collect();
+    sleep(Duration::from_secs(3)).await;
+    let sent = others.iter().filter(|other| other.is_finished()).count();
+    assert_eq!(sent, 20, "ten tokens and ten more a second, of which four are kept for the calls that are not polled");
+    drop((taken, unpolled));
+
+    let full = process.limit.clone().queue(1, Duration::from_secs(1));
+    let process = Process { limit: full, ..process };
+    process.send().await.unwrap();
+    let _unpolled = process.limit.admit(&process.arrival());
+    sleep(Duration::from_millis(999)).await;
+    assert_eq!(process.send().await.unwrap_err().reason(), Reason::Full);
+    sleep(Duration::from_millis(1)).await;
+    process.send().await.unwrap();
+}
+
+/// A call that waits for another guard, or for its service, afterwards keeps its token, although other calls wait.
+#[tokio::test(start_paused = true)]
+async fn token_is_kept_while_another_guard_waits() {
+    let process = Process::new(Faulty::new(), rate(1, 1));
+    let ticket = process.send().await.unwrap();
+    let waiting = process.limit.admit(&process.arrival());
+    assert!(matches!(waiting, Admit::Waiting(_)));
+    sleep(Duration::from_secs(2)).await;
+    process.limit.renew(ticket, &process.arrival()).unwrap();
+
+    let faulty = Faulty::new();
+    faulty.down.store(true, Ordering::Relaxed);
+    let process = Process::new(faulty, rate(1, 1));
+    let alone = process.send().await.unwrap();
+    process.limit.renew(alone, &process.arrival()).unwrap();
+}
+
+/// A question whose runtime is not running is not waited for: the next call asks again after a second.
+#[tokio::test(start_paused = true)]
+async fn question_of_an_idle_runtime_is_given_up() {
+    let process = Process::new(Faulty::new(), rate(100, 100));
+    let idle = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let entered = idle.enter();
+    let asked = process.limit.admit(&process.arrival());
+    drop(entered);
+    assert!(matches!(asked, Admit::Waiting(_)));
+    drop(asked);
+    let start = Instant::now();
+    process.send().await.unwrap();
+    assert!(start.elapsed() < Duration::from_millis(1100), "{:?}", start.elapsed());
+    idle.shutdown_background();
+}
+
+/// A call that moves to the local limit waits no longer in total than a call of the fleet does.
+#[tokio::test(start_paused = true)]
+async fn move_to_the_local_limit_extends_no_wait() {
+    let faulty = Faulty::new();
+    let local = RateLimit::new(Limit::every(Duration::from_secs(40)), 1).queue(9, Duration::from_secs(60));
+    let limit = FleetRateLimit::new(faulty.clone(), rate(1, 1), local).queue(9, Duration::from_secs(10));
+    let process = Process { limit, start: Instant::now() };
+    process.send().await.unwrap();
+    faulty.down.store(true, Ordering::Relaxed);
+    process.send().await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let start = Instant::now();
+    assert_eq!(process.send().await.unwrap_err().reason(), Reason::WaitTooLong);
+    assert!(start.elapsed() <= Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
 /// A call that was not sent is no use of the rate, so nothing is fetched ahead for calls like it.
 #[tokio::test(start_paused = true)]
 async fn unsent_calls_fetch_nothing_ahead() {
