@@ -5,12 +5,12 @@
 //!
 //! | item | content |
 //! |---|---|
-//! | [`ReplayLimits`] | which bodies are saved, and how many bytes of each; for [`Http::replay`](crate::Http::replay) |
-//! | [`ReplayMemory`] | a memory limit for all saved bodies, which clients can share |
+//! | [`ReplayLimits`] | the settings for [`Http::replay`](crate::Http::replay): which bodies are saved, and how many bytes of each |
+//! | [`ReplayMemory`] | a memory limit, which clients can share, for all saved bodies |
 //! | [`ReplayCharge`] | the memory reserved for one body |
 //! | [`ReplayError`] | the error of a body that cannot be replayed |
 //! | [`DrainBody`] | a body that can be read to its end after a retry is granted, so that the connection can be reused |
-//! | [`Watched`], [`Watch`] | a response body that reports its frames and its end |
+//! | [`Watched`], [`Watch`] | a response body that reports its frames and its end, and the trait of its watchers |
 
 pub use crate::protocol::drain_body::DrainBody;
 pub use crate::protocol::watched::{Watch, Watched};

@@ -8,7 +8,7 @@
 //! | [`Budget`] | the trait that every budget implements |
 //! | [`Permit`], [`PermitIssuer`] | the permission for one retry, and the budget to which it is returned |
 //! | [`PaidRetry`] | a granted retry that was sent |
-//! | [`SpendOnly`] | a wrapper for the second of two layers that share a budget: it spends tokens and earns no credit |
+//! | [`SpendOnly`] | a wrapper for a shared budget: the layer with the wrapper spends tokens, but its outcomes are not recorded |
 //! | [`Unlimited`] | a budget that grants every retry |
 
 pub use reattempt_core::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};

@@ -11,7 +11,7 @@
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
 //! | [`github`], [`kubernetes`], [`openai`] | classifiers for well-known services, each part of a [profile](crate::profile) |
-//! | [`is_repeatable`] | which requests may be sent twice, based on method or key |
+//! | [`is_repeatable`] | which requests may be sent twice, based on their method or idempotency key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
 
 #[cfg(feature = "tower-http")]

@@ -1,13 +1,13 @@
 //! Call errors: the modes that determine a call's error type, and the contents of a boxed error.
 //!
-//! A time limit can interrupt an attempt only if the call's error type can represent a timeout. The mode is therefore
-//! part of the policy's type:
+//! A time limit can interrupt an attempt only if the call's error type can represent a timeout. The error mode, which
+//! determines that type, is therefore part of the policy's type:
 //!
 //! | mode | error type of a call | set by |
 //! |---|---|---|
 //! | [`OwnError`] | the inner service's | the default over HTTP |
-//! | [`BoxedError`] | tower's `BoxError`, which contains a [`TimedOut`](crate::TimedOut) after a time limit | [`attempt_timeout`](crate::RetryPolicy::attempt_timeout), [`boxed_errors`](crate::RetryPolicy::boxed_errors) |
-//! | [`Answered`] | the inner service's; if the deadline passes, the call ends with a protocol response | the default of protocols with such a response |
+//! | [`BoxedError`] | tower's `BoxError`, which contains a [`TimedOut`](crate::TimedOut) if a time limit ended the call | [`attempt_timeout`](crate::RetryPolicy::attempt_timeout), [`boxed_errors`](crate::RetryPolicy::boxed_errors) |
+//! | [`Answered`] | the inner service's; if the deadline passes, the call ends with a response of the protocol | the default for protocols that have such a response |
 //!
 //! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error for contradictory
 //! settings. A [`Warning`] names a setting outside its [`Recommended`] range.

@@ -20,10 +20,10 @@ use crate::call::timed_out::TimedOut;
 pub struct BoxedError;
 
 /// The mode with the inner service's own error type, for protocols that have responses for local failures. If the
-/// deadline passes or the connection is lost, the call ends with such a response. This mode is the default of those
+/// deadline passes or the connection is lost, the call ends with such a response. This mode is the default for those
 /// protocols.
 ///
-/// A time limit for each attempt has no such response, so it needs [`BoxedError`].
+/// A policy with a time limit for each attempt needs [`BoxedError`], because there is no such response for that limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered;
 

@@ -1,6 +1,6 @@
 //! The context of a call: the combined options of its caller, request and handle.
 //!
-//! The retry future, the stock `tower::retry::Policy` and `retry` create one for each call.
+//! The retry future, the implementation of `tower::retry::Policy` and `retry` create one for each call.
 
 #[cfg(feature = "http")]
 use std::sync::Arc;

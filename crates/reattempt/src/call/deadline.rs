@@ -21,7 +21,7 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 /// | policy | at the deadline |
 /// |---|---|
 /// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut), or, during the delay before a retry, with the last error if there is one |
-/// | with a protocol that has a response for it | the call ends with that response |
+/// | with a protocol that has a response for a passed deadline | the call ends with that response |
 /// | any other | the attempt in flight continues |
 ///
 /// The deadline is in the extensions of every attempt, with one exception. The deadline from a [standard
@@ -53,8 +53,9 @@ impl Deadline {
     ///
     /// The deadline is in the extensions, or the outer layer passes it in a thread-local variable while it calls its
     /// inner service. A call's future, a task and a service behind tower's `Buffer` therefore find it only in the
-    /// extensions. Likewise, a call of another client that is started within `call` has this deadline too. If it must
-    /// not, start it in an `async` block or a task. If a future needs the deadline, copy it with this layer:
+    /// extensions. For the same reason, a call through another client that starts within `call` also gets this
+    /// deadline. To prevent this, start that call in an `async` block or a task. If a future needs the deadline, copy
+    /// it to the extensions with this layer:
     ///
     /// ```
     /// use http::Request;

@@ -1,7 +1,7 @@
 //! The end of a call whose response body, and not its head, shows whether the call succeeded.
 //!
-//! A protocol whose responses can fail after the head stores a [`Finish`] in the caller's response body. At its end,
-//! the body calls one of its methods.
+//! A protocol whose responses can fail after the head stores a [`Finish`] in the caller's response body. When the body
+//! ends, it calls one of the methods of the `Finish`.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use super::clock;
 use super::observe::{Event, Observer};
 use super::options::CallOptions;
 
-/// The accounting at the end of a call, stored in the response body.
+/// The data that is needed to record the end of a call, stored in the response body.
 pub struct Finish {
     pub(crate) client: Arc<dyn Client>,
     /// The key in the budget. It is stored separately so that the request head, which may contain credentials, can be

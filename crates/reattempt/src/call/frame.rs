@@ -1,10 +1,10 @@
 //! The frame of an attempt: facts that layers pass inwards separately from the request. These are the endpoints that
-//! the call has tried and the call's deadline. A set of endpoints passes its pick back.
+//! the call has tried and the call's deadline. A set of endpoints passes the endpoint that it picked back to the layer.
 //!
-//! Extensions would not work: some requests have none, some layers do not forward them, and the first one costs three
-//! allocations. Instead, a layer opens a frame around the `call` of its inner service. A frame consists of thread-local
-//! values, like a tracing span. A pick outside every frame is not recorded. Frames nest, and each one has only its own
-//! picks. The deadline is that of the innermost frame that has one.
+//! Extensions would not work: some requests have none, some layers do not forward them, and a request's first extension
+//! costs three allocations. Instead, a layer opens a frame around the `call` of its inner service. A frame consists of
+//! thread-local values, like a tracing span. A pick outside every frame is not recorded. Frames nest, and each frame
+//! has only its own picks. The deadline is that of the innermost frame with a deadline.
 //!
 //! A service that sends later, such as a guard that waits, stores the frame as a [`Late`].
 

@@ -49,7 +49,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// | `on_status`, `classify` | yes | yes | no | yes |
 /// | [`report_to`](Self::report_to) | yes | yes | yes | no |
 ///
-/// The stock `tower::retry::RetryLayer` uses the same options as the retry layer, except `attempt_timeout`.
+/// Tower's own `tower::retry::RetryLayer` uses the same options as the retry layer, except `attempt_timeout`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -155,7 +155,8 @@ impl CallOptions {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
-    /// Adds a classifier, which is called after the classifiers added to these options earlier and before the policy's.
+    /// Adds a classifier, which is called after the classifiers that were added to these options earlier, and before
+    /// the policy's.
     ///
     /// If the classifier returns `None`, the next one decides. A classifier may also return a hint, as in
     /// [`Http::classify`](crate::Http::classify).

@@ -84,7 +84,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Returns the first error of type `T` in the source chain.
+    /// Returns the first error of type `T` in the error's source chain.
     pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
         errors::causes(self.error()?).find_map(|error| error.downcast_ref())
     }
@@ -93,8 +93,8 @@ impl<'a> Outcome<'a> {
     /// hook.
     ///
     /// Returns `None` if the request was not saved, because the call cannot be retried or the layer does not save
-    /// requests (guards, fallbacks). It is also `None` when trailers are classified, because the head may contain
-    /// credentials and is not kept that long.
+    /// requests (guards, fallbacks). Also returns `None` when trailers are classified: the request's head may contain
+    /// credentials, so it is not kept that long.
     pub fn request(&self) -> Option<RequestView<'a>> {
         self.request
     }

@@ -1,6 +1,6 @@
 //! The progress of a call after its first failure: the state of its decisions, and its report.
 //!
-//! The retry future, the stock `tower::retry::Policy` and `retry` create it at the first failure.
+//! The retry future, the implementation of `tower::retry::Policy` and `retry` create it at the first failure.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -110,12 +110,12 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The mode that keeps the inner service's error type. Time limits therefore cannot interrupt an attempt. It is the
-/// default for HTTP.
+/// The mode that keeps the inner service's error type. Time limits therefore cannot interrupt an attempt. This mode is
+/// the default for HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 
-/// The protocol for operations without requests, which [`retry`](crate::retry()) runs.
+/// The protocol for the operations that [`retry`](crate::retry()) runs, which have no requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations;
 

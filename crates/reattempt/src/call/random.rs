@@ -1,4 +1,4 @@
-//! The random numbers for jitter, which are seeded only when a first retry needs them.
+//! The random numbers for jitter, which are seeded only when a call's first retry needs them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

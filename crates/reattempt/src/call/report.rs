@@ -110,8 +110,8 @@ impl Report {
         self.sent.saturating_sub(1)
     }
 
-    /// Returns the number, from 1, of the attempt whose outcome the call returned. Returns `None` if the outcome is not
-    /// that of an attempt. If all attempts failed, the winner is the one that ended last.
+    /// Returns the number, from 1, of the attempt whose outcome the call returned. Returns `None` if the call's outcome
+    /// did not come from an attempt. If all attempts failed, the winner is the one that ended last.
     ///
     /// ```
     /// use reattempt::Report;
@@ -212,7 +212,7 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// A slot that receives the [`Report`] of a call, whether it ends with a response or an error.
+/// A slot that receives the [`Report`] of a call, whether the call ends with a response or an error.
 ///
 /// ```
 /// use reattempt::CallOptions;

@@ -19,7 +19,7 @@ pub struct RequestTerms {
     pub existing_deadline: Option<Deadline>,
     /// The marker of an outer retry layer, if there is one.
     pub outer: Option<NestedMarker>,
-    /// `true` if the request has headers that only the protocol may set, which must be removed.
+    /// `true` if the request has headers that only the protocol may set. The layer must remove them.
     pub strip: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct AttemptNumber(pub u32);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Impatient;
 
-/// The marker in a request's extensions that an outer layer already retries it.
+/// The marker in a request's extensions which shows that an outer layer already retries the request.
 #[derive(Debug, Clone, Default)]
 pub struct NestedMarker(Arc<AtomicBool>);
 

@@ -24,9 +24,9 @@ use crate::send::{Sending, send_method};
 
 /// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///
-/// The client is always ready. Each call picks an endpoint, waits until a clone of its client is ready, and sends the
-/// request. An idle handle holds no connection or permit of any client. An error from `poll_ready` is an outcome like
-/// any other.
+/// The client is always ready. Each call picks an endpoint, waits until a clone of the endpoint's client is ready, and
+/// sends the request. A client that is ready but unused reserves no connection and no permit of an inner client. An
+/// error from an inner client's `poll_ready` is an outcome like any other.
 ///
 /// Clones share the endpoints. Requests are not rewritten. `Host`, `:authority` and the TLS server name depend on the
 /// inner client.
@@ -62,8 +62,8 @@ impl<C, P, Mode> Balanced<C, P, Mode> {
 
     /// Changes the error type to tower's `BoxError`.
     ///
-    /// This is needed only for a protocol whose refusals are responses. It keeps the inner client's error type, which
-    /// must then implement `Error`. A `BoxError` does not.
+    /// This is needed only for a protocol whose refusals are responses. By default, such a protocol keeps the inner
+    /// client's error type, which must then implement `Error`. A `BoxError` does not implement it.
     pub fn boxed_errors(self) -> Balanced<C, P, BoxedError> {
         Balanced { shared: self.shared, mode: PhantomData }
     }

@@ -1,4 +1,5 @@
-//! The task that updates a set. While it waits, it holds only a weak reference, so it ends with the set.
+//! The task that updates a set. While the task waits, it holds only a weak reference to the set, so it ends when the
+//! set is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -39,11 +39,12 @@ impl Endpoints<Urls> {
         Ok(Self::of(Urls { tiers, base }))
     }
 
-    /// Adds a tier of servers. An attempt is sent to it if the call has tried every server in service in earlier tiers.
-    /// After an outage of more than half of a tier, it also gets the share of calls for servers that are still out.
+    /// Adds a tier of servers. An attempt is sent to it if the call has tried every server that is in service in
+    /// earlier tiers. If more than half of an earlier tier is out of service, the new tier also gets the calls for
+    /// those servers until they return.
     ///
     /// # Errors
-    /// Returns the same errors as [`urls`](Self::urls), including the URLs of earlier tiers.
+    /// Returns the same errors as [`urls`](Self::urls), also if a URL is a duplicate of one in an earlier tier.
     pub fn or_else_urls(mut self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         let mut later = urls.into_iter().peekable();
         if later.peek().is_none() {
@@ -58,7 +59,7 @@ impl Endpoints<Urls> {
         Ok(self)
     }
 
-    /// Sets the base URL that requests contain, which is replaced with that of an endpoint. Default: the first URL.
+    /// Sets the base URL that requests contain, which is replaced with an endpoint's base URL. Default: the first URL.
     ///
     /// # Errors
     /// Returns an error for an invalid base URL, like [`urls`](Self::urls). An `https` base URL with `http` servers is
@@ -77,8 +78,8 @@ impl Endpoints<Urls> {
 /// A layer that sends each attempt to one of several servers through one client.
 ///
 /// Requests contain one base URL, by default the first of the list. The layer replaces it with that of the picked
-/// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. Requests with another base URL are not
-/// changed, for example after a redirect to another host. If a request has only a path, the path is appended to the
+/// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. A request with another base URL, for
+/// example after a redirect to another host, is not changed. If a request has only a path, the path is appended to the
 /// endpoint's base URL.
 ///
 /// Clones of the layer and its services share the endpoints.

@@ -55,8 +55,8 @@ pub struct Dns {
 }
 
 impl Endpoints<Every<Dns>> {
-    /// Looks up the addresses of `host:port` with the system's resolver, once per interval `every` (at least 1 s). IPv6
-    /// addresses are in brackets.
+    /// Looks up the addresses of `host:port` with the system's resolver, once per interval `every` (at least 1 s).
+    /// Write IPv6 addresses in brackets.
     ///
     /// The system's resolver does not report how long a result is valid. To use another resolver, call
     /// [`look_up`](Endpoints::look_up) instead.
@@ -95,8 +95,8 @@ impl LookUp for Dns {
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
-    /// Calls the closure for the keys of all endpoints, once per interval `every` (at least 1 s). Use it for a
-    /// registry, SRV records, or a resolver that respects DNS TTLs.
+    /// Calls the closure, which returns the keys of all endpoints, once per interval `every` (at least 1 s). Use it for
+    /// a registry, SRV records, or a resolver that respects DNS TTLs.
     ///
     /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
     /// called again after 1 s. This delay doubles up to 30 s.

@@ -26,31 +26,33 @@
 //! # }
 //! ```
 //!
-//! If an attempt gets no response, its retry is sent to another server immediately, provided that is safe and the retry
-//! budget grants it. If an attempt gets a failure response, its retry is sent to another server after its delay.
+//! If an attempt gets no response, its retry is sent to another server immediately, if a retry is safe and the retry
+//! budget grants it. If an attempt gets a failure response, its retry is sent to another server after the usual delay.
 //! Choosing another server does not make a retry safe, because the servers share state. A request that must not be
-//! processed twice is not repeated there either.
+//! processed twice is not repeated on another server either.
 //!
 //! # The pick
 //!
-//! The layer draws two random endpoints that are in service and that the call has not tried, and picks the one with the
+//! The layer draws two random endpoints that are in service and that the call has not tried. It picks the one with the
 //! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
-//! consecutive failures, or if at least half of 20 or more calls within 10 s fail. The first ejection lasts 5 s, and
-//! each further one twice as long, up to 30 s. Up to 20 % is added at random. At most half of the endpoints are out of
-//! service. If more are ejected, all stay in service, and only the price steers calls away from the failing ones.
-//! Outcomes are classified as they are for [guards](crate::guard).
+//! consecutive failures. It is also ejected if it gets 20 or more calls within 10 s and at least half of them fail. The
+//! first ejection lasts 5 s, and each further one lasts twice as long as the one before, up to 30 s. Up to 20 % of that
+//! time, chosen at random, is added. At most half of the endpoints are out of service. If more than half are ejected,
+//! all stay in service, and only the price steers calls away from the failing ones. Outcomes are classified as they are
+//! for [guards](crate::guard).
 //!
 //! # Tiers
 //!
 //! A call is sent to a later tier if it has tried every endpoint in service in the earlier tiers. For example, it goes
-//! to another region if the local one is down. In the last tier, at most half of the endpoints are ejected; in earlier
-//! tiers, all may be. After an outage of more than half of a tier, the next tier also gets the share of calls for
-//! servers that are still out. Calls therefore return to a tier server by server.
+//! to another region if the local one is down. In the last tier, at most half of the endpoints are out of service; in
+//! earlier tiers, all may be. If more than half of a tier is out of service, the next tier also gets the calls for
+//! those servers until they return. Calls therefore return to a tier server by server.
 //!
-//! Tiers share no state, so a later tier may not know a request's idempotency key. Such a request goes to another tier
-//! only with proof that it was not processed. For that, the retry layer must know the tier of each attempt. Put neither
-//! a `Buffer` nor another set between the two. Do not add a second retry layer outside or inside the tiers, unless both
-//! are [`nested`](crate::RetryPolicy::nested). Tower's own retry layer cannot know the tier.
+//! Tiers share no state, so a request's idempotency key may have no effect in a later tier. A request that is
+//! repeatable only because of its key goes to another tier only with proof that it was not processed. For that, the
+//! retry layer must get the tier of each attempt. Put neither a `Buffer` nor another set between the retry layer and
+//! the tiers. Do not add a second retry layer outside or inside the tiers, unless both are
+//! [`nested`](crate::RetryPolicy::nested). Tower's own retry layer does not get the tier.
 //!
 //! # Order
 //!

@@ -48,7 +48,7 @@ impl<C: Service<Req> + Clone, Req> Service<Req> for OnDemand<C> {
     }
 }
 
-/// A clone of a client for one call. The call is sent when the clone is ready, with the deadline of an outer layer.
+/// A clone of a client for one call. When the clone is ready, the call is sent with the deadline of an outer layer.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "part of the type of a future, which nobody names")]
 pub struct Within<C> {

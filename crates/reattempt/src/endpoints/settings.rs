@@ -56,9 +56,9 @@ impl<S> Endpoints<S> {
     /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate steer
     /// calls away from them.
     ///
-    /// By default, an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if at least
-    /// half of 20 or more calls within 10 s fail. At most half of the endpoints are out of service; if more fail, all
-    /// stay in service.
+    /// By default, an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if it gets
+    /// 20 or more calls within 10 s and at least half of them fail. Without tiers, at most half of the endpoints are
+    /// out of service; if more than half are ejected, all stay in service.
     pub fn without_ejections(mut self) -> Self {
         self.settings.keeps_failing = true;
         self

@@ -43,8 +43,9 @@ impl<K: Display> Endpoints<List<K>> {
         Ok(list)
     }
 
-    /// Adds a tier of servers. An attempt is sent to it if the call has tried every server in service in earlier tiers.
-    /// After an outage of more than half of a tier, it also gets the share of calls for servers that are still out.
+    /// Adds a tier of servers. An attempt is sent to it if the call has tried every server that is in service in
+    /// earlier tiers. If more than half of an earlier tier is out of service, the new tier also gets the calls for
+    /// those servers until they return.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.

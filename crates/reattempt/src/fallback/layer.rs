@@ -57,7 +57,7 @@ impl<S> FallbackLayer<Backup<S>> {
     /// [guard](crate::guard)'s refusal is proof. With [`redirects_below(false)`](Http::redirects_below), a failed
     /// connection and tower's `Overloaded` are proof too. A guard's refusal of a later redirect hop is not proof.
     ///
-    /// For reqwest requests, this layer cannot detect whether an inner retry layer has already sent them. For them, no
+    /// This layer cannot detect whether an inner retry layer has already sent a reqwest request. For reqwest, no
     /// outcome is proof unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give
     /// both layers the same [`Http`](crate::Http), so that both have the same key settings.
     ///
@@ -95,7 +95,7 @@ impl<F> FallbackLayer<F, Http> {
 
 impl<F, P: RequestProtocol> FallbackLayer<F, P> {
     /// Creates a layer with a custom protocol value, whose classification decides which outcomes are failures. `source`
-    /// is a function of the [`Failed`] outcome, or a [`Backup`].
+    /// is a function that takes the [`Failed`] outcome, or a [`Backup`].
     pub fn with(protocol: P, source: F) -> Self {
         let source = Arc::new(source);
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
@@ -114,7 +114,8 @@ impl<F, P: RequestProtocol> FallbackLayer<F, P> {
         self
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the `Observer`
+    /// trait.
     pub fn observe<O: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: O) -> Self {
         self.observe_with(observer)
     }

@@ -1,4 +1,4 @@
-//! The sources of fallback responses: a function of the failure, or another service.
+//! The sources of fallback responses: a function that takes the failed outcome, or another service.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::call::deadline::Deadline;
 use crate::protocol::{Http, Protocol, witness};
 use crate::send::send;
 
-/// A source of fallback responses: a function of the [`Failed`] outcome, or a [`Backup`]. This trait is sealed.
+/// A source of fallback responses: a function that takes the [`Failed`] outcome, or a [`Backup`]. This trait is sealed.
 pub trait Source<P, Request, R>: sealed::Sealed {
     /// The part of a request that is saved until the call ends.
     type Saved;

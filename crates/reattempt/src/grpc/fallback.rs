@@ -13,8 +13,8 @@ use crate::fallback::{Failed, FallbackBody, FallbackLayer, Replaceable};
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// Creates a layer that replaces failed gRPC calls with a function's response, which contains one encoded message.
     ///
-    /// A response with a `grpc-status` in its headers is a status without a message. Once a server's response has
-    /// begun, it is not replaced, however it ends.
+    /// If the function's response has a `grpc-status` in its headers, the call ends with that status and without a
+    /// message. Once a server's response has begun, it is not replaced, however it ends.
     ///
     /// ```
     /// use bytes::Bytes;

@@ -29,8 +29,8 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     ///
     /// A refused call fails with UNAVAILABLE, or with RESOURCE_EXHAUSTED if the caller's own limit was exceeded. The
     /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the header `reattempt-refused` names
-    /// the guard. The outcome of a call is recorded when its trailers arrive. If its response is dropped after a
-    /// message, the call is recorded as served; if it is dropped earlier, the call is ignored.
+    /// the guard. The outcome of a call is recorded when its trailers arrive. A call whose response is dropped after a
+    /// message is recorded as served. If the response is dropped earlier, the call is ignored.
     ///
     /// A tonic client's requests contain no host, so all calls through one layer share one state (see
     /// [destinations](Grpc)).

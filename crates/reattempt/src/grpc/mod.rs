@@ -1,8 +1,9 @@
 //! gRPC support for the retry, hedge and guard layers: codes, trailers, pushback and service configs.
 //!
 //! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC over
-//! any HTTP/2 client. [`Grpc`] contains the settings for what is retried and read. Its setters are also available on
-//! the policies. It is not at the crate root, because tonic has types with that name, so write `grpc::Grpc`.
+//! any HTTP/2 client. [`Grpc`] contains the protocol's settings, such as the codes that are retried. Its setters are
+//! also available on the policies. Write `grpc::Grpc`: the type is not at the crate root, because tonic has types with
+//! that name.
 //!
 //! | item | content |
 //! |---|---|
@@ -10,7 +11,7 @@
 //! | [`GrpcCode`] | the status codes |
 //! | [`service_config`] | retries and hedging per method, from a JSON service config |
 //! | [`peek_trailers`] | reads the trailers of short responses before they are classified |
-//! | [`inbound_deadline`] | the deadline of an inbound call, for outbound calls |
+//! | [`inbound_deadline`] | the deadline of an inbound call, which can be propagated to outbound calls |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
 #[cfg(feature = "tonic")]

@@ -17,8 +17,8 @@ impl RetryPolicy<Grpc> {
     /// | saved body per request | 256 KiB |
     /// | attempts that no server application has processed | [replaced](Grpc::transparent_retries) immediately, once |
     ///
-    /// A call is retried only if its response headers contain the status. Any other response ends the retries (COM-1),
-    /// and its [body](crate::grpc::GrpcBody) reads the status.
+    /// After a response, a call is retried only if the response headers contain the status. Any other response ends the
+    /// retries (COM-1), and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
     /// A call is repeatable only if its [options](crate::CallOptions::repeatable) allow it. For comparison, the last
@@ -26,7 +26,7 @@ impl RetryPolicy<Grpc> {
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
     /// |---|---|---|
-    /// | a request that no server application has processed: REFUSED_STREAM, a GOAWAY that excludes it, not dispatched | replaced immediately, once; then retried | replaced immediately, once |
+    /// | a request that no server application has processed: it was refused with REFUSED_STREAM, excluded by a GOAWAY, or never dispatched | replaced immediately, once; then retried | replaced immediately, once |
     /// | a failed connection | retried | retried |
     /// | UNAVAILABLE or RESOURCE_EXHAUSTED from the server, HTTP status 429 | retried | not retried |
     /// | DEADLINE_EXCEEDED from the server, a time limit of the inner client, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
@@ -37,7 +37,8 @@ impl RetryPolicy<Grpc> {
     ///
     /// # Errors
     /// A lost connection results in UNAVAILABLE, and a time limit of the inner client in DEADLINE_EXCEEDED. The message
-    /// contains the cause. Outer layers classify such a response like the error, because no server sent it.
+    /// contains the cause. Outer layers classify such a response like the original error, because no server sent the
+    /// response.
     ///
     /// # Cancel safety
     /// The message of a unary call is encoded on the caller's task, as are up to two frames of a message stream.

@@ -43,9 +43,9 @@ use crate::protocol::{
 /// | [`replay`](Grpc::replay) | 256 KiB per call, 64 MiB for all calls |
 /// | [`destination`](Grpc::destination) | scheme, host and port; empty if the request has no host |
 ///
-/// A tonic client's requests contain no host, because its `Channel` adds it. All calls then share one destination with
-/// an empty name, which is usually right for a single channel. If observers need names, or several channels share a
-/// budget or guard, use the generated client's `with_origin`, or [`destination`](Grpc::destination).
+/// A tonic client's requests contain no host, because tonic's `Channel` adds the host later. All calls then share one
+/// destination with an empty name, which is usually right for a single channel. If observers need names, or several
+/// channels share a budget or guard, use the generated client's `with_origin`, or [`destination`](Grpc::destination).
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,

@@ -59,8 +59,8 @@ impl Grpc {
 
     /// Sets whether a `google.rpc.RetryInfo` in a status's details is read. Default: `false` (RI-4).
     ///
-    /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. A longer schedule delay is
-    /// used unchanged. Pushback takes precedence over `RetryInfo`, and
+    /// Its delay is the minimum delay before a retry that is sent anyway, or before the next hedge. A longer delay from
+    /// the schedule is used unchanged. Pushback takes precedence over `RetryInfo`, and
     /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) limits the delay.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {

@@ -27,8 +27,8 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// An adaptive limit reacts to UNAVAILABLE as it does to 503. A call that ends with RESOURCE_EXHAUSTED or
     /// DEADLINE_EXCEEDED is recorded as served.
     ///
-    /// A call holds its place until its trailers, even with a guard that releases places at the response head. Limit
-    /// the duration of streams from untrusted callers.
+    /// A call holds its place until its trailers are sent, even with a guard that releases places at the response head.
+    /// Limit the duration of streams from untrusted callers.
     ///
     /// ```
     /// use reattempt::guard::AdaptiveLimit;

@@ -14,7 +14,8 @@ use crate::protocol::watched::{Watch, Watched};
 /// The body of a response returned through a [`GuardLayer`](super::GuardLayer).
 ///
 /// The frames of the inner body are returned unchanged. If the guard holds a place for the response, the place is
-/// released when the body ends, fails or is dropped. The outcomes of calls that end with trailers are recorded here.
+/// released when the body ends, fails or is dropped. If a call ends with trailers, its outcome is recorded when the
+/// body ends.
 pub type GuardedBody<B, G, P = Http> = Watched<B, Option<Pass<G, P>>>;
 
 /// Returns the body of a guarded response.

@@ -30,8 +30,8 @@ pin_project! {
     ///
     /// # Cancel safety
     /// Dropping the future while the call waits removes the call from the queue, and nothing is sent. Dropping it later
-    /// cancels the attempt. The guard then records the attempt as abandoned. If the deadline has passed, or a layer's
-    /// time limit dropped the attempt, it records a timeout.
+    /// cancels the attempt. The guard then records a timeout if the deadline has passed or a layer's time limit dropped
+    /// the attempt, and an abandoned attempt otherwise.
     ///
     /// `F` is the future of the inner service `S`. There is no trait bound between them, because the compiler could not
     /// prove it for boxed types in spawned tasks.

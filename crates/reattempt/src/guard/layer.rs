@@ -20,9 +20,9 @@ use crate::protocol::{CloneRequest, Http, RequestProtocol, protocol_setters};
 /// A layer whose guard admits or refuses every attempt.
 ///
 /// The layer's clones and the services that it creates share the guard. The error type is tower's `BoxError`, so an
-/// outer retry layer needs [`boxed_errors`](crate::RetryPolicy::boxed_errors). If the attempt was refused, the source
-/// chain contains a [`Refused`](super::Refused). A protocol that has a response for refusals returns that response and
-/// keeps the inner service's error type.
+/// outer retry layer needs [`boxed_errors`](crate::RetryPolicy::boxed_errors). If the attempt was refused, the error's
+/// source chain contains a [`Refused`](super::Refused). If the protocol has a response for refusals, the call returns
+/// that response, and the layer keeps the inner service's error type.
 ///
 /// ```
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -153,8 +153,9 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
     /// Sets the time limit for each attempt, up to the response head. Default: no limit.
     ///
     /// The guards record a timeout as [unavailable](super::contract::Health::Unavailable). With tower's `Timeout`
-    /// outside the layer, they would record an abandoned attempt. If the limit is above 30 s, a circuit breaker's probe
-    /// keeps its place for that long. The call fails with a [`TimedOut`](crate::TimedOut) or the protocol's response.
+    /// outside the layer, they would record an abandoned attempt instead. If the limit is above 30 s, a circuit
+    /// breaker's probe keeps its place until the limit has passed. The call fails with a [`TimedOut`](crate::TimedOut)
+    /// or the protocol's response.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
@@ -184,7 +185,8 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         &self.shared.guard
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the `Observer`
+    /// trait.
     ///
     /// ```
     /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -206,8 +208,8 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
 
     /// Changes the error type to tower's `BoxError`.
     ///
-    /// This is needed only for a protocol whose refusals are responses. It keeps the inner service's error type, which
-    /// must then implement `Error`. A `BoxError` does not.
+    /// This is needed only for a protocol whose refusals are responses. By default, such a protocol keeps the inner
+    /// service's error type, which must then implement `Error`. A `BoxError` does not implement it.
     pub fn boxed_errors(self) -> GuardLayer<G, P, BoxedError> {
         GuardLayer::shared(self.shared)
     }

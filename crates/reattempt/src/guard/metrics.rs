@@ -27,7 +27,7 @@ use crate::call::observe::{Event, Observer};
 /// | `reattempt.guard.past_head` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while `past_head` is not 0 |
 /// | `reattempt.guard.tokens` (a gauge) | `{call}` | name | [`tokens`](Self::tokens), for a rate limit |
-/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate), for a send rate, a rate limit or a pace, while it is finite |
+/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate), for a send rate, a rate limit or a pace, while the rate is finite |
 /// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling), for a throttle |
 ///
 /// `past_head` counts the calls whose response head has arrived but whose body has not ended. `oldest_past_head` is the
@@ -114,8 +114,8 @@ impl GuardMetrics {
         }
     }
 
-    /// Creates the gauges of a limit on calls in flight, named `name`. `usage` returns the numbers of calls that hold a
-    /// place or wait for one, from [`Bulkhead::usage`](super::handle::UsageExt::usage) or
+    /// Creates the gauges for a limit on calls in flight, with the label `name`. `usage` returns the numbers of calls
+    /// that hold a place or wait for one, from [`Bulkhead::usage`](super::handle::UsageExt::usage) or
     /// [`AdaptiveLimit::usage`](super::handle::UsageExt::usage).
     ///
     /// The provider keeps `usage`, and any guard that it captures, until the provider is dropped. Give each limit its
@@ -142,7 +142,7 @@ impl GuardMetrics {
         });
     }
 
-    /// Creates the gauge of a rate limit's tokens, named `name`. `tokens` returns the number of tokens, from
+    /// Creates the gauge for a rate limit's tokens, with the label `name`. `tokens` returns the number of tokens, from
     /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A negative value means that calls wait for tokens.
     pub fn tokens(&self, name: impl Into<Arc<str>>, tokens: impl Fn() -> f64 + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
@@ -150,7 +150,7 @@ impl GuardMetrics {
         self.gauge(gauge, unit, "Calls that may be sent at once", name.into(), read);
     }
 
-    /// Creates the gauge of a rate, named `name`. `rate` returns the rate, from
+    /// Creates the gauge for a rate, with the label `name`. `rate` returns the rate, from
     /// [`SendRate::limit`](super::SendRate::limit), [`RateLimit::limit`](super::RateLimit::limit) or
     /// [`Pace::limit`](super::Pace::limit).
     pub fn rate(&self, name: impl Into<Arc<str>>, rate: impl Fn() -> Limit + Send + Sync + 'static) {
@@ -160,7 +160,7 @@ impl GuardMetrics {
         self.gauge(gauge, unit, "The rate at which calls may be sent", name.into(), read);
     }
 
-    /// Creates the gauge of a throttle, named `name`. `counts` returns the throttle's counts, from
+    /// Creates the gauge for a throttle, with the label `name`. `counts` returns the throttle's counts, from
     /// [`Throttle::counts`](super::handle::ThrottleExt::counts).
     pub fn throttling(&self, name: impl Into<Arc<str>>, counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.refusal_probability", "1");

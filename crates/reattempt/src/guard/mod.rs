@@ -35,22 +35,22 @@
 //!
 //! # Several guards
 //!
-//! Several guards form a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
-//! second guard refuses, the first is notified that nothing was sent. After a wait, a breaker decides again, so that a
-//! queued call is not sent to a server that failed in the meantime. Limits do not decide again: the call keeps its
-//! place, token or turn.
+//! To use several guards in one layer, nest them in pairs, such as `(breaker, (limit, bulkhead))`. They decide in this
+//! order. If the second guard of a pair refuses, the first is notified that nothing was sent. After a wait, a breaker
+//! decides again, so that a queued call is not sent to a server that failed in the meantime. Limits do not decide
+//! again: the call keeps its place, token or turn.
 //!
-//! [`erase`](contract::erase) erases a guard's type, for lists that are known only at run time.
+//! [`erase`](contract::erase) erases a guard's type, for lists of guards that are known only at run time.
 //!
 //! # Refusals
 //!
 //! A refused attempt was not sent, so it is not a server failure. Outer budgets and guards do not record it.
 //!
-//! After a refusal with a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and tries
-//! again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. While a breaker is
-//! open, calls therefore fail immediately, except in the last second before it admits a probe. With longer waits, many
-//! calls would be sent at the same time and overload the server that the breaker protects. To let calls wait longer for
-//! a rate limit, use its [`queue`](RateLimit::queue).
+//! After a refusal with a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and retries.
+//! The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. While a breaker is open,
+//! calls therefore fail immediately, except in the last second before it admits a probe. If calls waited longer, many
+//! would be sent at the same time and overload the server that the breaker protects. To let calls wait longer for a
+//! rate limit, use its [`queue`](RateLimit::queue).
 //!
 //! If a service between the retry layer and the guard follows redirects, the refused request may be [a later
 //! hop](crate::order#services-that-follow-redirects). A request that must not be processed twice is therefore sent
@@ -64,7 +64,8 @@
 //! | HTTP, reqwest, any other | a boxed error with a [`Refused`] in its source chain |
 //! | a protocol that has a response for refusals | that response, with the [`Refused`] in its extensions |
 //!
-//! A waiting call does not hold an instance of the inner service that is ready. `poll_ready` is called after the wait.
+//! A waiting call does not hold a ready instance of the inner service. The inner service's `poll_ready` is called after
+//! the wait.
 //!
 //! # Server failures
 //!
@@ -78,9 +79,9 @@
 //! | 429 | overloaded |
 //! | 408, an error in the caller's own request body | ignored |
 //!
-//! A 501 or 505 means that no server would accept the request, and a 408 that it did not arrive in time. They do not
-//! count as failures, so one caller of a gateway cannot open its breaker for all callers. Every 408 is ignored, because
-//! the layer cannot determine how much of a body was sent.
+//! A 501 or 505 means that no server would accept the request, and a 408 that it did not arrive in time. These statuses
+//! do not count as failures, so one caller of a gateway cannot open the gateway's breaker for all callers. Every 408 is
+//! ignored, because the layer cannot determine how much of a body was sent.
 //!
 //! A 429 may concern only one of the server's tenants. A gateway whose tenants have their own quotas has two options.
 //! It can add the tenant to the destination key with [`Http::destination`](crate::Http::destination). Alternatively, it
@@ -95,18 +96,18 @@
 //! ```
 //!
 //! The outcome of an HTTP call is recorded at its response head, and that of a call with trailers at its trailers. A
-//! call that is dropped earlier is [abandoned](contract::End::Abandoned), which shows nothing about the server. It is a
-//! timeout if its deadline has passed, or if the attempt timeout of an outer retry or guard layer dropped it. Outside
-//! the guards, tower's `Timeout` looks like a caller that cancels. Put it inside, or use
-//! [`attempt_timeout`](GuardLayer::attempt_timeout).
+//! call that is dropped earlier is recorded as a timeout if its deadline has passed. The same applies if the attempt
+//! timeout of an outer retry or guard layer dropped it. Otherwise, the call is [abandoned](contract::End::Abandoned),
+//! which shows nothing about the server. If tower's `Timeout` is outside the guards, it looks like a caller that
+//! cancels. Put it inside, or use [`attempt_timeout`](GuardLayer::attempt_timeout).
 //!
 //! A call that is dropped after its first message is recorded as served, because many callers end a stream this way.
-//! The outcome of a half-open breaker's probe is recorded at its first message.
+//! The outcome of a half-open breaker's probe is recorded at the probe's first message.
 //!
 //! # The server's own limit
 //!
-//! Responses may contain a quota in `RateLimit` or `x-ratelimit` fields. A [`RateLimit`] adapts to it if the layer
-//! reads these fields:
+//! Responses may contain a quota in `RateLimit` or `x-ratelimit` fields. A [`RateLimit`] adapts to this quota if the
+//! layer reads these fields:
 //!
 //! ```
 //! use reattempt::Http;
@@ -124,7 +125,7 @@
 //!
 //! - An attempt may wait past its deadline, until an outer retry or hedge layer drops it. Limit the guard's waiting
 //!   time.
-//! - A hedge may wait.
+//! - A hedge may wait, although guards otherwise never delay hedges.
 //! - An attempt that the caller or a hedge layer drops at its deadline is recorded as abandoned and not as a timeout.
 //!   Set an [`attempt_timeout`](GuardLayer::attempt_timeout) below the time limit for a call, as the standard stack
 //!   does.

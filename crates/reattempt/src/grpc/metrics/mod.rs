@@ -117,8 +117,8 @@ impl<Mode> GrpcMetrics<Mode> {
         self
     }
 
-    /// Sets which methods ("package.Service/Method") are recorded by name for requests without a generated client.
-    /// Default: none, because each name in a request would create a time series.
+    /// Sets which methods ("package.Service/Method") are recorded by name for requests that do not come from a
+    /// generated client. Default: none, because each name in a request would create a time series.
     pub fn generic_methods(mut self, recorded: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.instruments).generic_methods = Some(Arc::new(recorded));
         self

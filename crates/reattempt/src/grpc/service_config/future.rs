@@ -15,8 +15,8 @@ pin_project! {
     /// The future of a call that is retried or hedged according to a service config.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels all attempts and the wait. The token for an attempt that was not yet sent is
-    /// returned to the throttle.
+    /// Dropping the future cancels all attempts and the wait before the next one. The token for an attempt that was not
+    /// yet sent is returned to the throttle.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<Retried, Hedged> {
         #[pin]

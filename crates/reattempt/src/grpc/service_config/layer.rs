@@ -29,12 +29,13 @@ const DEFAULT_CAP: u32 = 5;
 /// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. An empty config therefore retries less than [`RetryPolicy::grpc`], whose docs compare the two |
 /// | `timeout` | the earlier of this limit and the caller's deadline applies (DL-1) |
 /// | `retryThrottling` | the handle's throttle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
-/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: set these on the channel and the generated client. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists the ones in a config |
+/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: set these on the channel and the generated client. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those that a config contains |
 /// | load balancing | none: it belongs inside this layer |
 ///
 /// While a handle has no config, every call fails with UNAVAILABLE (SC-6).
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 allows clients less.
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. gRPC's rule CALL-3 lets clients change
+/// less.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
@@ -119,12 +120,12 @@ impl ServiceConfigLayer {
 }
 
 impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
-    /// Sets the maximum number of attempts per retried or hedged call. Higher numbers in the config are lowered to it.
-    /// Default: 5 (CALL-8).
+    /// Sets the maximum number of attempts per retried or hedged call. Higher numbers in the config are lowered to this
+    /// maximum. Default: 5 (CALL-8).
     ///
-    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain. One is transparent retries, which
-    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8). The other is retries of failed connections,
-    /// for methods without a policy. [`never_retry`](Self::never_retry) turns all of them off.
+    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain. Transparent retries are one kind,
+    /// which [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8). Retries of failed connections, for
+    /// methods without a policy, are the other. [`never_retry`](Self::never_retry) turns both kinds off too.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))
@@ -172,8 +173,8 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
             .hedges(|hedges| hedges.observe(move |destination, event| of_hedges.on_event(destination, event)))
     }
 
-    /// Adds a closure as an observer. Its first argument is empty unless the generated client has an origin (see
-    /// [destinations](Grpc)).
+    /// Adds a closure as an observer. Its first argument, the call's destination, is empty unless the generated client
+    /// has an origin (see [destinations](Grpc)).
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};

@@ -62,8 +62,8 @@ use crate::call::random::{CallRandom, Seed};
 /// another turn was taken after it. If the offered load is twice a service's capacity, the service receives about its
 /// capacity (`lab responsive --turns`).
 ///
-/// The share of its capacity that a service then uses depends on how it counts calls. The laboratory measured these
-/// shares in the second minute of an open load, with responses after 5 ms:
+/// The share of its capacity that a service then uses depends on how it counts calls. The table contains these shares,
+/// measured in the second minute of an open load with responses after 5 ms:
 ///
 /// | the service refuses | capacity | load | served | with a timer of 1 µs |
 /// |---|---|---|---|---|
@@ -86,7 +86,7 @@ use crate::call::random::{CallRandom, Seed};
 /// | health of the outcome | the interval |
 /// |---|---|
 /// | [`Overloaded`](Health::Overloaded): 429 | grows |
-/// | [`Served`](Health::Served): a success, or an error caused by the caller such as 404 or 501 | shrinks after ten of them, or immediately after several refusals |
+/// | [`Served`](Health::Served): a success, or an error caused by the caller such as 404 or 501 | shrinks after ten such outcomes; after several refusals, the first such outcome shrinks it |
 /// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | does not change |
 ///
 /// A 503 does not change the interval, because it signals an outage at least as often as overload. Slower calls do not
@@ -110,10 +110,10 @@ use crate::call::random::{CallRandom, Seed};
 /// delay before a retry. The wait is part of the attempt. The limit on elapsed time therefore does not take it into
 /// account in advance, but an attempt timeout or a deadline ends it.
 ///
-/// If the same interval is also the retry layer's *schedule*, each outcome would be recorded twice, and each retry
-/// would wait twice. In that case, put the guard **outside** the retry layer, with [`waits_only`](Self::waits_only).
-/// The guard then delays first attempts. The schedule delays retries, within the limits, and records every outcome
-/// once.
+/// If the same interval were also the retry layer's *schedule*, each outcome would be recorded twice, and each retry
+/// would wait twice. To use it as both, put the guard **outside** the retry layer, with
+/// [`waits_only`](Self::waits_only). The guard then delays first attempts. The schedule delays retries, within the
+/// limits, and records every outcome once.
 ///
 /// ```
 /// use reattempt::guard::{GuardLayer, Pace};
@@ -211,8 +211,8 @@ impl Pace {
         Self { records: !on, ..self }
     }
 
-    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 calls for 30 s, the default limit
-    /// on elapsed time. At 5,000 calls per second, the last of 1024 waiting calls waits 0.2 s.
+    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 calls for 30 s. The default limit
+    /// on elapsed time is 30 s too. At 5,000 calls per second, the last of 1024 waiting calls waits 0.2 s.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self { queue: Arc::new(Queue::new(Patience { calls, time })), ..self }
