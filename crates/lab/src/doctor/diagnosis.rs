@@ -39,6 +39,8 @@ pub(super) struct Found {
     pub(super) source: Option<String>,
     /// The versions whose source was read.
     pub(super) read: [&'static str; 2],
+    /// `true` if the version is newer than these, so it may differ.
+    pub(super) is_newer: bool,
 }
 
 /// The state of a package's version in the table.
@@ -117,6 +119,7 @@ fn found(package: &Package, entry: &Entry, chain: Option<Chain>, attempts: u32) 
         off: known.then_some(retrier.off),
         source: known.then(|| retrier.source()),
         read: [retrier.read.0, retrier.read.1],
+        is_newer: Version::parse(retrier.read.1).is_ok_and(|newest| *version > newest),
     }
 }
 

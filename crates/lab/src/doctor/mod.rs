@@ -88,7 +88,7 @@ fn print(diagnosis: &Diagnosis, file: &str, out: &mut dyn Write) -> Result<(), L
 
 fn print_retrier(retrier: &FoundRetrier, attempts: u32, out: &mut dyn Write) -> Result<(), LabError> {
     let bold = Style::new().bold();
-    let FoundRetrier { name, version, kind, through, most_attempts, after, off, source, read } = retrier;
+    let FoundRetrier { name, version, kind, through, most_attempts, after, off, source, read, .. } = retrier;
     let kind = match kind {
         Some(Kind::Attempts(own)) => {
             let below: String = through.iter().map(|name| format!(" × {name}")).collect();
@@ -101,7 +101,11 @@ fn print_retrier(retrier: &FoundRetrier, attempts: u32, out: &mut dyn Write) -> 
         Some(Kind::OnDemand) => "only if the program asks for it".to_owned(),
         None => format!("unknown: the oldest version in the table is {}", read[0]),
     };
-    writeln!(out, "\n{bold}{name} {version}{bold:#}: {kind}")?;
+    let newer = match retrier.is_newer {
+        true => format!(" (in {}, the newest version that was read)", read[1]),
+        false => String::new(),
+    };
+    writeln!(out, "\n{bold}{name} {version}{bold:#}: {kind}{newer}")?;
     let lines = [("after", *after), ("off", *off), ("source", source.as_deref())];
     for (label, text) in lines {
         if let Some(text) = text {

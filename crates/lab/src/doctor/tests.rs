@@ -128,5 +128,7 @@ fn version_selects_the_entry() {
     assert_eq!(kind("reqwest", "0.11.0").unwrap().0, None);
     assert_eq!(kind("reqwest", "0.12.22").unwrap().1, "nothing before 0.12.23");
     assert!(kind("reqwest", "0.14.0").unwrap().1.starts_with("ClientBuilder::retry"));
+    let newer = |version| diagnosis(&[("reqwest", version, &[])]).retriers[0].is_newer;
+    assert_eq!([newer("0.12.30"), newer("0.13.5"), newer("0.13.6")], [false, false, true]);
     assert_eq!(kind("serde", "1.0.0"), None);
 }

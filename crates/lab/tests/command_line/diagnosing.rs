@@ -44,6 +44,15 @@ tower 0.5.3: only if the program asks for it
     );
 }
 
+/// A version that nobody has read yet is taken for the newest one, and the output names that one.
+#[test]
+fn newer_version_is_marked() {
+    let (_, text, _) = run_with(&["doctor", "-"], &LOCK.replace("0.54.9", "0.99.0"));
+    let expected =
+        "\noctocrab 0.99.0: 4 attempts; 12 with the 3 of the program (in 0.54.9, the newest version that was read)\n";
+    assert!(text.contains(expected), "{text}");
+}
+
 #[test]
 fn diagnosis_is_json_and_strict() {
     let (code, text, errors) = run_with(&["doctor", "-", "--json", "--strict", "--attempts", "5"], LOCK);

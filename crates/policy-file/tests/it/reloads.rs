@@ -185,6 +185,26 @@ async fn breaker_stays_open() {
     }
 }
 
+/// A rate limit keeps its tokens. The new rate counts from then on.
+#[tokio::test(start_paused = true)]
+async fn rate_limit_keeps_its_tokens() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    let limit = |rate: u32| format!("[default]\nmax_attempts = 1\nguards = [\"rate-limit:rate={rate},burst=2\"]\n");
+    folder.write(limit(1));
+    let (file, _) = load(&folder);
+    let client = client(&file.layer(), ledger.server(200));
+    let mut times = Vec::new();
+    for rate in [1, 1, 2, 2] {
+        folder.write(limit(rate));
+        file.reload().unwrap();
+        let began = tokio::time::Instant::now();
+        client.send(get("http://a/")).await.unwrap();
+        times.push(began.elapsed().as_millis());
+    }
+    assert_eq!(ledger.count(), 4);
+    assert_eq!(times, [0, 0, 500, 500]);
+}
+
 /// A place in a bulkhead that a call holds while the file changes is neither lost nor doubled.
 #[tokio::test(start_paused = true)]
 async fn places_in_use_survive() {
