@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::arriving::Arriving;
 
-/// A distribution of random faults, drawn from a seed.
+/// A distribution of random faults, which are drawn with a seed.
 ///
 /// A given seed always yields the same faults. [`Per`] selects what a draw depends on besides the seed.
 ///
@@ -46,8 +46,8 @@ impl<F> Chances<F> {
         Self { seed, per, faults: Vec::new() }
     }
 
-    /// Adds a fault that occurs in `per_mille` of 1000 draws. If the sum exceeds 1000, faults added earlier take
-    /// precedence.
+    /// Adds a fault that occurs in `per_mille` of 1000 draws. If the sum of all faults exceeds 1000, faults added
+    /// earlier take precedence.
     #[must_use]
     pub fn fault(mut self, per_mille: u32, fault: F) -> Self {
         self.faults.push((per_mille, fault));

@@ -11,10 +11,10 @@ use crate::script::{Fault, Player, Script};
 
 /// A running script, and the ledger of arrivals.
 ///
-/// The test owns it while the client runs. Dropping it panics if a step of the script was not used, unless
+/// The test owns the `Faults` while the client runs. Dropping them panics if a step of the script was not used, unless
 /// [`Script::may_remain`] allows that. [`Faults::finish`] returns an error instead.
 ///
-/// `F` is the kind of fault. With [`ServiceFault`](crate::ServiceFault), it can be used as a tower layer.
+/// `F` is the kind of fault. With [`ServiceFault`](crate::ServiceFault), [`Faults::layer`] returns a tower layer.
 #[derive(Debug)]
 pub struct Faults<F: Fault> {
     pub(crate) shared: Arc<Shared<F>>,
@@ -58,8 +58,8 @@ impl<F: Fault> Faults<F> {
         unused.map_or(Ok(()), Err)
     }
 
-    /// Ends all faults. Every later arrival passes through, or gets the fault of [`Script::otherwise`]. Unused steps
-    /// still fail the test.
+    /// Ends all faults. Every later arrival passes through, or gets the fault set with [`Script::otherwise`]. Unused
+    /// steps still fail the test.
     pub fn recover(&self) {
         self.shared.player().recover();
     }

@@ -12,8 +12,8 @@ pub const CALL_HEADER: &str = "faults-call";
 
 /// A record of every request that reached a server or a cluster, in order of arrival.
 ///
-/// Clones share one ledger. [`Rule`](crate::Rule) describes its assertions. Your own test doubles can write to a ledger
-/// with [`Ledger::arrive`].
+/// Clones share one ledger. [`Rule`](crate::Rule) lists the rules that a ledger can check. Your own test doubles can
+/// write to a ledger with [`Ledger::arrive`].
 #[derive(Debug, Clone)]
 pub struct Ledger(Arc<Account>);
 
@@ -38,10 +38,10 @@ pub struct Arrival {
     pub at: Duration,
     /// The server that the request reached.
     pub server: String,
-    /// The number of the request's connection, from 1, or 0 if there is none.
+    /// The number of the request's connection, counted from 1, or 0 for a request without a connection.
     pub connection: usize,
-    /// The name of the request's call: the header [`CALL_HEADER`], otherwise the idempotency key, otherwise the method
-    /// and target.
+    /// The name of the request's call: the value of the header [`CALL_HEADER`]. A request without this header is named
+    /// by its idempotency key or, if it has none, by its method and target.
     pub call: String,
     /// The method.
     pub method: Method,
@@ -56,15 +56,15 @@ pub struct Arrival {
     /// `true` once the request's effect may have been carried out.
     ///
     /// The effect is carried out when the server has read the whole request, or just the head if it responds early. An
-    /// outcome that proves the opposite resets this to `false`: status 421, 425 or 429, a refused stream, or a refused
-    /// connection.
+    /// outcome that proves that nothing was carried out resets this to `false`: status 421, 425 or 429, a stream
+    /// refused with REFUSED_STREAM or GOAWAY, or a refused connection.
     pub carried_out: bool,
     /// The server's response as text, or `None` until there is one.
     pub answer: Option<String>,
     /// `true` until the server has responded or the client has disconnected.
     pub open: bool,
-    /// The code of the client's RST_STREAM, such as 8 for CANCEL, if it reset the stream before the server's response
-    /// ended; on HTTP/2 only.
+    /// The code of the client's RST_STREAM, such as 8 for CANCEL, on HTTP/2 only. It is `None` unless the client reset
+    /// the stream before the server's response ended.
     pub reset: Option<u32>,
 }
 
@@ -85,7 +85,8 @@ impl Arrival {
         self.carried_out |= self.answer.is_none();
     }
 
-    /// Returns `true` if the request must not be carried out twice: its method is not idempotent, and it has no key.
+    /// Returns `true` if the request must not be carried out twice: its method is not idempotent, and it has no
+    /// idempotency key.
     pub fn is_unsafe(&self) -> bool {
         !self.method.is_idempotent() && self.key().is_none()
     }
@@ -189,7 +190,7 @@ impl Default for Ledger {
     }
 }
 
-/// A request that the server has not finished, with methods to complete its ledger entry.
+/// A request that the server is still handling, with methods to complete the request's entry in the ledger.
 #[derive(Debug)]
 pub struct Exchange {
     ledger: Ledger,

@@ -91,7 +91,7 @@
 //! # Production outages
 //!
 //! A `Recorder` observes the layers of reattempt and records the outages of real calls as a script. The kit can run
-//! this script. `lab replay FILE` in the repository simulates other policies with it. `Recording` lists the
+//! this script, and `lab replay FILE` in the repository uses it to simulate other policies. `Recording` lists the
 //! limitations.
 //!
 //! # Calls

@@ -34,7 +34,7 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// ```
 ///
 /// Clones share the recordings. Paths, headers, bodies and error texts are not recorded. A recorder uses at most 24 MB.
-/// It stops recording after a million calls and changes ([`Recorder::is_full`]).
+/// It stops recording after a total of a million calls and changes of the outcome ([`Recorder::is_full`]).
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Tape>>);
 
@@ -54,7 +54,8 @@ impl Recorder {
         Self::default()
     }
 
-    /// Returns the recording for a destination, which is the key of budgets and guards: by default, the host and port.
+    /// Returns the recording for a destination. A destination is the key of budgets and guards: by default, the host
+    /// and port.
     pub fn recording(&self, destination: &str) -> Option<Recording> {
         self.tape().recordings.get(destination).map(|(recording, _)| recording.clone())
     }

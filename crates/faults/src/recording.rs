@@ -8,7 +8,7 @@ use crate::service::ServiceFault;
 use crate::toml::{ScriptError, parse};
 use crate::words;
 
-/// The outcomes of the calls to one destination over time, as a script that repeats its outages.
+/// The outcomes of the calls to one destination over time, as a script that repeats the destination's outages.
 ///
 /// A `Recorder` (feature `record`), an observer of reattempt's layers, creates recordings. [`Recording::to_toml`]
 /// returns the text of a file for [`Script::from_toml`] and for the laboratory, where `lab replay FILE` simulates other
@@ -130,7 +130,7 @@ impl Recording {
 
     /// Returns the time of each call's first outcome, measured from the recorder's first outcome.
     ///
-    /// That outcome may belong to another destination.
+    /// The recorder's first outcome may belong to another destination.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Duration> {
         self.calls.iter().copied().map(Duration::from_millis)
     }
@@ -140,7 +140,7 @@ impl Recording {
         Duration::from_millis(self.end)
     }
 
-    /// Returns the fault for a request at this time.
+    /// Returns the fault for a request at this time, measured from the recorder's first outcome.
     pub fn fault_at(&self, at: Duration) -> ServiceFault {
         let at = milliseconds(at);
         let known = self.changes.partition_point(|(from, _)| *from <= at);

@@ -10,7 +10,8 @@ use crate::time_line::TimeLine;
 
 /// A rule for clients that is checked for all arrivals in a [`Ledger`].
 ///
-/// [`Ledger::check`] returns an error. The ledger methods with the same names panic with that error, like an assertion.
+/// [`Ledger::check`] returns an error if a rule is violated. The methods of [`Ledger`] that are named after the rules
+/// panic with that error, like an assertion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -85,7 +86,7 @@ impl Ledger {
     }
 }
 
-/// The error for a violated rule. Its text shows a timeline of the calls that violated it.
+/// The error for a violated rule. Its text shows a timeline of the calls that violated the rule.
 #[derive(Debug, Clone)]
 pub struct Violation {
     rule: Rule,

@@ -14,11 +14,11 @@ pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
 
 pub trait Sealed {}
 
-/// A list of faults. Each applies to the next arrival, unless its [`Step`] selects another arrival or several.
+/// A list of faults. Each fault applies to the next arrival, unless its [`Step`] selects other arrivals.
 ///
-/// An arrival gets the fault of the first unused step that selects it. If no step does, [`Script::chances`] may draw a
-/// random fault. If that draws none, the arrival gets the fault set with [`Script::otherwise`], which is none by
-/// default. An array or a vector of faults converts into a script.
+/// An arrival gets the fault of the first unused step that selects it. If no step does, a random fault may be drawn
+/// ([`Script::chances`]). If none is drawn, the arrival gets the fault set with [`Script::otherwise`]. By default, it
+/// gets no fault. An array or a vector of faults converts into a script.
 ///
 /// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///
@@ -123,7 +123,7 @@ impl<F> Step<F> {
         self
     }
 
-    /// Applies the fault to every arrival that the step selects. For the test to pass, there must be at least one.
+    /// Applies the fault to every arrival that the step selects. If the step selects no arrival at all, the test fails.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.times = None;

@@ -20,16 +20,16 @@ type Warn = dyn Fn(&Repeated) + Send + Sync;
 
 /// A counter of attempts and of the requests that were really sent for them, for debugging.
 ///
-/// A client may have its own retries, as reqwest, kube, octocrab and others do. Their attempts multiply with those of a
-/// retry layer. The counter has two halves:
+/// A client may have its own retries, as reqwest, kube, octocrab and others do. Each attempt of a retry layer may then
+/// become several requests. The counter has two parts:
 ///
-/// - Put [`layer`](Self::layer) outside the retry layer, and again inside it. The outer one adds a number to each call
-///   in the header [`CALL_HEADER`]; the inner one counts the call's attempts.
+/// - Put [`layer`](Self::layer) outside the retry layer, and again inside it. The outer layer adds a number to each
+///   call in the header [`CALL_HEADER`]; the inner layer counts the call's attempts.
 /// - [`connector`](Self::connector) counts the requests that are written to connections. For other clients, use a
-///   [`Server`](crate::Server) of this kit, whose ledger [`repeated_in`](Self::repeated_in) reads.
+///   [`Server`](crate::Server) of this kit, and pass its ledger to [`repeated_in`](Self::repeated_in).
 ///
-/// The warning function is called once for each request beyond the attempts of its call. A program without these layers
-/// has no overhead.
+/// The function passed to [`new`](Self::new) is called when the connector counts more requests than attempts for a
+/// call. A program without these layers has no overhead.
 ///
 /// ```
 /// use http::{Request, StatusCode};
@@ -77,11 +77,11 @@ struct Count {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repeated {
-    /// The number of the call, or `None` for all calls together, on connections with compressed headers (HTTP/2).
+    /// The number of the call. It is `None` on HTTP/2, where headers are compressed, so all calls are counted together.
     pub call: Option<u64>,
-    /// The attempts of the retry layer.
+    /// The number of attempts by the retry layer.
     pub attempts: u64,
-    /// The requests that were sent.
+    /// The number of requests that were sent.
     pub sends: u64,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Repeated {
 }
 
 impl Sends {
-    /// Creates a counter. `warn` is called for each request beyond the attempts of its call.
+    /// Creates a counter. `warn` is called for each request that exceeds the number of attempts of its call.
     pub fn new(warn: impl Fn(&Repeated) + Send + Sync + 'static) -> Self {
         Self { book: Arc::default(), warn: Arc::new(warn) }
     }
@@ -107,10 +107,11 @@ impl Sends {
         SendsLayer(self.clone())
     }
 
-    /// Adds the next call number to a request without one. A request that has one counts as an attempt of its call.
+    /// Adds the next call number to a request without a number. A request with a number is counted as an attempt of
+    /// that call.
     ///
-    /// The layer does this for `http::Request`. For other request types, such as reqwest's, call it where the request
-    /// is created and in the policy's `before_attempt` hook.
+    /// The layer does this for `http::Request`. For other request types, such as reqwest's, call this method where the
+    /// request is created and in the policy's `before_attempt` hook.
     pub fn mark(&self, headers: &mut HeaderMap) {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(call) = headers.get(CALL).and_then(|value| value.to_str().ok()?.parse().ok()) {
@@ -122,7 +123,7 @@ impl Sends {
         }
     }
 
-    /// Returns the calls with more arrivals in the ledger than attempts, sorted by number.
+    /// Returns the calls with more arrivals in the ledger than attempts, sorted by call number.
     pub fn repeated_in(&self, ledger: &Ledger) -> Vec<Repeated> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sends = BTreeMap::<u64, u64>::new();

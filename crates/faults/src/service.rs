@@ -27,7 +27,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// A fault of a tower service for HTTP.
 ///
 /// Only [`NoFault`](Self::NoFault) and [`LoseResponse`](Self::LoseResponse) call the inner service. All others read the
-/// whole request, as a server would.
+/// whole request, as a server would, except for [`NeverReady`](Self::NeverReady) and
+/// [`PanicInCall`](Self::PanicInCall).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -64,7 +65,8 @@ impl Faults<ServiceFault> {
         FaultLayer { shared: Arc::clone(&self.shared) }
     }
 
-    /// Returns a service without an inner service: it responds with 200 and an empty body if the script has no fault.
+    /// Returns a service without an inner service. If the script has no fault for a request, it responds with 200 and
+    /// an empty body.
     pub fn service(&self) -> FaultService<Alone> {
         FaultService { alone: true, ..self.layer().layer(Alone(())) }
     }
@@ -241,7 +243,7 @@ where
 #[derive(Debug, Clone)]
 pub struct Alone(());
 
-/// The body of a response: the inner service's, or empty.
+/// The body of a response: the body from the inner service, or an empty one.
 #[derive(Debug)]
 pub struct FaultBody<B>(Option<B>);
 

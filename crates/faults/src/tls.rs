@@ -39,7 +39,7 @@ use tokio_rustls::TlsAcceptor;
 /// | `WireFault::read(0, Break::tls_alert(80))` | the server's alert during the handshake |
 /// | `WireFault::read(100, Break::Reset)` | a connection that is lost during the handshake, as with `Break::Close` |
 /// | `WireFault::read(0, Break::Stall)` | a handshake that never ends |
-/// | `WireFault::read(100, Break::broken_record())` | a record that cannot be read |
+/// | `WireFault::read(100, Break::broken_record())` | a record that cannot be read, during the handshake |
 /// | `WireFault::read(4000, Break::broken_record())` | the same, after the handshake |
 #[derive(Clone)]
 pub struct Tls {
@@ -59,7 +59,8 @@ impl Tls {
         Self::for_names(["localhost", "127.0.0.1"])
     }
 
-    /// Creates a certificate for these names or addresses. A client that connects with a different name rejects it.
+    /// Creates a certificate for these names or addresses. A client that connects to a different name rejects the
+    /// certificate.
     ///
     /// # Errors
     ///

@@ -47,7 +47,8 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     ///
     /// # Errors
     ///
-    /// Returns a [`ScriptError`] with its position for invalid TOML, an unknown word, or a value outside its range.
+    /// Returns a [`ScriptError`] with the position of the problem for invalid TOML, an unknown word, or a value outside
+    /// its range.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         parse(text).map(|parsed| parsed.script)
     }
@@ -195,7 +196,7 @@ impl<F> RawChances<F> {
     }
 }
 
-/// The error for a script in TOML, with its position: the file, line, column and field, if known.
+/// The error for a script in TOML, with the position of the problem: the file, line, column and field, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     file: Option<PathBuf>,
@@ -227,12 +228,12 @@ impl ScriptError {
         self.file.as_deref()
     }
 
-    /// Returns the line, from 1, or `None` if the file cannot be read.
+    /// Returns the line, counted from 1, or `None` if the file cannot be read.
     pub fn line(&self) -> Option<usize> {
         self.place.map(|(line, _)| line)
     }
 
-    /// Returns the column in characters, from 1, or `None` if the file cannot be read.
+    /// Returns the column in characters, counted from 1, or `None` if the file cannot be read.
     pub fn column(&self) -> Option<usize> {
         self.place.map(|(_, column)| column)
     }

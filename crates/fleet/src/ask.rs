@@ -1,7 +1,7 @@
 //! A request to the store on behalf of one retry.
 //!
-//! The store's answer and the end of the retry may come in any order. The answer confirms the retry. After both,
-//! unneeded tokens are returned to the store (`course`).
+//! The store's answer and the end of the retry may come in any order. The answer or the timeout decides whether the
+//! retry is sent. After the answer and the end, `course` computes the tokens that the store gets back.
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};

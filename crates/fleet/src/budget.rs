@@ -38,20 +38,20 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # The rule
 ///
-/// The process's own cautious [`RetryBudget`] decides first. If it grants the retry, the store is asked while the delay
-/// before the retry runs. The failed outcome is held until the store answers, but for at most 50 ms. If the store
-/// refuses, the call returns that outcome, with the stop reason `BudgetExhausted`.
+/// The process's own cautious [`RetryBudget`] decides first. If this budget grants the retry, the store is asked while
+/// the delay before the retry runs. The failed outcome is held until the store answers, but for at most 50 ms. If the
+/// store refuses, the call returns that outcome, with the stop reason `BudgetExhausted`.
 ///
 /// The store has a bucket of 10 tokens per destination.
 ///
 /// | event | tokens |
 /// |---|---|
 /// | a retry is granted | − 1 |
-/// | a hedge, or a retry after the server throttled (429), is granted | − 2 |
+/// | a hedge is granted, or a retry after the server throttled the client (429) | − 2 |
 /// | a granted retry of 1 token succeeds | + 3 |
 /// | a granted retry is not sent | + its cost |
 /// | a call succeeds while this process's bucket is not full | + 0.2 |
-/// | a second passes | + 0.5 below 10; above 10, the excess halves |
+/// | a second passes | below 10 tokens: + 0.5; above 10 tokens: half of the excess is lost |
 ///
 /// This bounds the fleet's granted retries: ≤ 10 + 0.5 · seconds + 3 · (successful retries) + 0.2 · (reported
 /// successes). In an outage, the whole fleet sends ten retries, and then one every two seconds.
@@ -109,7 +109,7 @@ impl FleetBudget {
     /// Returns a new budget with this prefix for all keys. Default: `reattempt`.
     ///
     /// Services that must not share their retries need different prefixes. Operations passed to `retry()` have no
-    /// destination, so give each its own prefix.
+    /// destination, so give each operation a budget with its own prefix.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
         self.settings.prefix = prefix.into();

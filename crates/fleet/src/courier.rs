@@ -62,7 +62,7 @@ impl Question {
         self.0.key()
     }
 
-    /// Returns the tokens earned and the cost, in millionths.
+    /// Returns the tokens earned and the cost of the retry, in millionths of a token.
     pub fn amounts(&self) -> (u64, u64) {
         self.0.amounts()
     }
@@ -100,13 +100,13 @@ impl Report {
         self.0.delay()
     }
 
-    /// Takes the tokens to report, after the delay. Returns `None` if there is nothing to report, or if the store is
-    /// failing.
+    /// Takes the tokens to report. Call this method after the delay. Returns `None` if there is nothing to report, or
+    /// if the store is failing.
     pub fn take(&self) -> Option<u64> {
         self.0.take()
     }
 
-    /// Records that the store accepted the report or failed.
+    /// Records the result of the report: the store accepted it or failed.
     pub fn answer(self, answer: Result<bool, BoxError>) {
         self.0.answer(answer);
     }

@@ -1,7 +1,7 @@
 //! The state of one request to the store as plain data: the confirmation, the grant, and the end of the retry.
 //!
 //! The store's answer, the timeout and the end of the retry may come in any order. The result is the number of tokens
-//! to return to the store. `ask` holds a `Course` behind a lock, and the network model drives one directly.
+//! to add to the bucket in the store. `ask` holds a `Course` behind a lock, and the network model drives one directly.
 
 use crate::rule::TOKEN;
 
@@ -43,26 +43,27 @@ impl Course {
         self.confirmed
     }
 
-    /// Decides whether the retry may be sent. Returns `false` if that was already decided.
+    /// Records whether the retry may be sent. Returns `false`, and changes nothing, if that was already decided.
     pub fn confirm(&mut self, confirmed: bool) -> bool {
         let is_first = self.confirmed.is_none();
         self.confirmed = self.confirmed.or(Some(confirmed));
         is_first
     }
 
-    /// Records that the store has granted the retry. Returns the tokens to return to the store now.
+    /// Records that the store has granted the retry. Returns the tokens to add to the bucket now.
     pub fn on_grant(&mut self) -> u64 {
         self.granted = true;
         self.due()
     }
 
-    /// Records the end of the retry. Returns the tokens to return to the store now.
+    /// Records the end of the retry. Returns the tokens to add to the bucket now.
     pub fn on_end(&mut self, end: End) -> u64 {
         self.end = Some(end);
         self.due()
     }
 
-    /// Returns the tokens to return to the store. There are none until both the answer and the end are known.
+    /// Returns the tokens to add to the bucket: those of an unsent retry, or those earned by a success. There are none
+    /// until both the answer and the end are known.
     fn due(&self) -> u64 {
         match self.end {
             Some(End::Unsent) if self.granted => self.cost,

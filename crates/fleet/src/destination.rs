@@ -1,4 +1,4 @@
-//! A process's state for a destination: its last refusals, and the tokens to report.
+//! A process's state for one destination: the store's last refusals, and the tokens to report.
 
 use std::sync::PoisonError;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! A retry budget that many processes share.
 //!
 //! A process's own budget does not count the retries of other processes. In an outage, each process starts with a full
-//! bucket, so a large fleet's retries together overload a server that is about to recover. [`FleetBudget`] also asks a
-//! store that all processes share before each retry, during the retry's delay. The crate `reattempt-redis` provides a
-//! store on Redis or Valkey, and re-exports this crate's items.
+//! bucket, so a large fleet's retries together overload a server that is about to recover. Before each retry, during
+//! its delay, [`FleetBudget`] also asks a store that all processes share. The crate `reattempt-redis` provides a store
+//! on Redis or Valkey, and re-exports this crate's items.
 //!
 //! | item | content |
 //! |---|---|

@@ -15,10 +15,10 @@ use crate::stats::FleetEvent;
 /// | `reattempt.fleet.granted` (a counter) | `{retry}` | retries that the store granted in time |
 /// | `reattempt.fleet.refused` (a counter) | `{retry}` | retries that the store refused in time |
 /// | `reattempt.fleet.remembered` (a counter) | `{retry}` | retries refused because of an earlier refusal |
-/// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided without the store |
+/// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided on without the store |
 /// | `reattempt.fleet.late` (a counter) | `{retry}` | requests that the store did not answer in time |
 /// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with a store error |
-/// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a request to its answer, for timely answers |
+/// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a request to its answer, if the answer is in time |
 ///
 /// The instruments have the label **`destination`** only if [`with_destinations`](Self::with_destinations) is called.
 ///

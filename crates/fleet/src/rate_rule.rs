@@ -9,7 +9,7 @@ use crate::rule::{MOST_TOKENS, State, TOKEN};
 /// The maximum number of tokens in a burst.
 const MOST_BURST: u32 = 100_000;
 
-/// A rate limit for a whole fleet: tokens per second and a burst.
+/// A rate limit for a whole fleet: a number of tokens per second, and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     per_second: NonZeroU32,
@@ -23,7 +23,7 @@ impl Rate {
         Self { per_second, burst: burst.min(most) }
     }
 
-    /// Returns the tokens per second.
+    /// Returns the number of tokens added per second.
     pub fn per_second(self) -> u32 {
         self.per_second.get()
     }
@@ -43,9 +43,9 @@ impl Rate {
 /// Adds the tokens for the time passed, then takes up to `wanted` whole tokens. Returns the new state and the number of
 /// tokens taken.
 ///
-/// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
-/// If the clock goes backwards, no tokens are added until it has caught up. A state that is ahead of `now` by more than
-/// the time to live results from a clock error. Its time is replaced with `now`.
+/// If the store has no state for the key, `state` is `None`, and the bucket is full. `now` is the store's time in
+/// milliseconds. If the clock goes backwards, no tokens are added until it has caught up. If the time of `state` is
+/// ahead of `now` by more than the time to live, the clock was wrong, and `now` replaces that time.
 ///
 /// ```
 /// use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! The report of earned tokens, which is sent only if no earlier request includes them.
+//! The report of earned tokens. It is sent only if no request to the store includes these tokens first.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,8 +12,8 @@ pub const TOKEN: u64 = 1_000_000;
 /// The number of tokens in a new bucket, in millionths. Time never fills a bucket beyond this number.
 pub const CAPACITY: u64 = 10 * TOKEN;
 
-/// The maximum number of tokens in a bucket, in millionths. Multiplied by a decay factor, this number is still exact as
-/// a Lua number.
+/// The maximum number of tokens in a bucket, in millionths. The product of this number and a decay factor is still an
+/// exact number in Lua.
 pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
 
 /// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. By then the bucket is full
@@ -64,15 +64,15 @@ impl std::fmt::Display for State {
     }
 }
 
-/// Adds the tokens for the time passed and `earned`, then takes `cost` if there are enough. Returns the new state, and
-/// `true` if `cost` was taken.
+/// Adds the tokens for the time passed and the `earned` tokens, then takes `cost` if the bucket has enough tokens.
+/// Returns the new state, and `true` if `cost` was taken.
 ///
-/// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
-/// `earned` and `cost` are millionths of a token.
+/// If the store has no state for the key, `state` is `None`, and the bucket is full. `now` is the store's time in
+/// milliseconds. `earned` and `cost` are millionths of a token.
 ///
 /// Below the capacity, time adds half a token per second. Above it, the excess halves every second. If the clock goes
-/// backwards, no tokens are added until it has caught up. A state that is ahead of `now` by more than [`TIME_TO_LIVE`]
-/// results from a clock error. Its time is replaced with `now`.
+/// backwards, no tokens are added until it has caught up. If the time of `state` is ahead of `now` by more than
+/// [`TIME_TO_LIVE`], the clock was wrong, and `now` replaces that time.
 ///
 /// ```
 /// use reattempt_fleet::rule::{State, TOKEN, settle};

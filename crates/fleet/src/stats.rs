@@ -54,7 +54,7 @@ pub struct FleetStats {
     pub granted: u64,
     /// The number of retries that the store refused in time.
     pub refused: u64,
-    /// The number of retries refused because the store had recently refused another.
+    /// The number of retries refused because the store had recently refused another retry.
     pub remembered: u64,
     /// The number of retries that this process decided on without the store.
     pub alone: u64,
@@ -62,15 +62,15 @@ pub struct FleetStats {
     pub late: u64,
     /// The number of messages that ended with a store error.
     pub failed: u64,
-    /// The moving average of the time between a request and its answer. Each timely answer moves it by 1/8 of the
-    /// difference.
+    /// The moving average of the time between a request and its answer. Each timely answer moves the average toward its
+    /// own time by 1/8 of the difference.
     pub round_trip: Duration,
 }
 
 impl FleetStats {
     /// Returns `true` if more than a tenth of all requests were not answered in time. The store is then too far away or
     /// too slow, and this process decides alone too often for the budget to be useful. [`FleetEvent::LateOften`]
-    /// considers only the last 20.
+    /// considers only the last 20 answers.
     pub fn is_too_late(&self) -> bool {
         self.late.saturating_mul(10) > self.asked
     }

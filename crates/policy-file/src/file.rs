@@ -125,15 +125,16 @@ impl PolicyFile {
 
     /// Creates a layer for HTTP requests, including reqwest's, that applies the current policies.
     ///
-    /// Each layer has its own sets of endpoints. All layers for one file share its budgets and guards. The error type
-    /// of the clients is tower's `BoxError`.
+    /// Each layer has its own sets of endpoints. All layers for one file share the file's budgets and guards. The error
+    /// type of the clients is tower's `BoxError`.
     pub fn layer(&self) -> PolicyTableLayer<Http> {
         self.layer_with(Http::new(), |_, policy| policy)
     }
 
     /// Creates a layer for any protocol, with settings that a file cannot contain: classifiers, hooks, observers.
-    /// Whenever the file is read, `change` is called with each policy and its name. The name is empty for the library's
-    /// defaults. `change` may read this handle, but must not reload the file or create a layer.
+    /// `change` is called with each policy in use and its name, when the layer is created and whenever the file
+    /// changes. The name is empty for the library's defaults. `change` may read this handle, but must not reload the
+    /// file or create a layer.
     ///
     /// ```no_run
     /// use reattempt::grpc::Grpc;
@@ -173,7 +174,8 @@ impl PolicyFile {
         handle.layer()
     }
 
-    /// Reads the file now, without waiting for the watch. Has no effect if this content was already tried.
+    /// Reads the file now, without waiting for the watch. Has no effect if the content has not changed since it was
+    /// last applied or rejected.
     ///
     /// # Errors
     /// Returns the reason why the file cannot be used. The previous policies are then kept.

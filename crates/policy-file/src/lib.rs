@@ -62,14 +62,14 @@
 //! | top-level key | content |
 //! |---|---|
 //! | `never_retry` | `true` turns all retries off |
-//! | `default` | the policy for requests that match no route. If it is missing: the only policy of a file without routes, otherwise the policy named `default`, otherwise the library's defaults |
+//! | `default` | the policy for requests that match no route. If this key is missing, a file with one policy and no routes uses that policy. Any other file uses the policy named `default`, or the library's defaults if no policy has that name |
 //! | `[[routes]]` | the requests to which a policy applies: `destination`, `method` and `path`, or `grpc`. The first matching route is used |
-//! | `[endpoints.NAME]` | equivalent servers that share state: `urls`, or a `dns` name with an `interval`. `base` is the base URL of requests; it must not be `https` if the servers are `http`, as servers from `dns` are |
+//! | `[endpoints.NAME]` | equivalent servers that share state: `urls`, or a `dns` name with an `interval`. `base` is the base URL of requests. It must not use `https` if the servers use `http`. Servers from `dns` always use `http` |
 //! | any other table | a policy |
 //!
 //! | key of a policy | content | default |
 //! |---|---|---|
-//! | `profile` | a [well-known policy](reattempt::profile), including its classifier if any; the fields below modify it | none |
+//! | `profile` | a [well-known policy](reattempt::profile), including its classifier if it has one. The fields below modify the policy | none |
 //! | `schedule` | `exponential`, `decorrelated`, `constant`, `linear`, `truncated`, `list`, each with its own fields | `exponential` |
 //! | `max_attempts` | the maximum number of attempts, including the first, or `"none"` | 3 |
 //! | `max_elapsed` | the maximum time from the start of a call to the start of its last attempt, or `"none"` | `"30s"` |
@@ -83,8 +83,9 @@
 //! request without an authority, such as one with only a path, matches no destination. In a path, `{id}` matches one
 //! segment, and a final `*` matches the rest. Paths are compared exactly as sent.
 //!
-//! [`schema`] returns the JSON Schema for completion in editors, which is also in the file `policies.schema.json`. `lab
-//! check FILE` lists mistakes and unusual values, and describes each route and policy. Both use this crate's reader.
+//! [`schema`] returns the JSON Schema for completion in editors. The file `policies.schema.json` contains the same
+//! text. `lab check FILE` lists mistakes and unusual values, and describes each route and policy. The schema and this
+//! command are based on the reader of this crate.
 //!
 //! TOML is the default. With the feature `json`, files with the extension `.json` are read too. YAML is not supported,
 //! because YAML libraries disagree on the values of `no`, `1:30` and `012`, and a policy should not depend on the
@@ -103,9 +104,9 @@
 //! |---|---|
 //! | calls in flight | finish with the policy that they started with |
 //! | budgets | keep their tokens, up to the new capacity, if the policy keeps its name and its kind of budget |
-//! | guards | keep their state and get the new settings, if the policy keeps its name and the guard its kind |
-//! | endpoints | those still listed keep their state, if the section keeps its name, its base, and its `dns` name or one of its `urls`. Otherwise, calls in flight continue with the previous servers |
-//! | `never_retry` | also applies to calls in flight: retries that are already waiting are sent, but no others. A gRPC attempt that no server application has processed may still be replaced |
+//! | guards | keep their state and get the new settings, if the name of the policy and the kind of the guard stay the same |
+//! | endpoints | servers that are still listed keep their state, if the section keeps its name, its base, and its `dns` name or at least one of its `urls`. If it does not, calls in flight continue with the previous servers |
+//! | `never_retry` | also applies to calls in flight: retries that are already waiting are sent, but no other retries. A gRPC attempt that no server application has processed may still be replaced |
 //! | a file with mistakes, or an empty or missing file | is reported once, and the policies do not change. If the file sets `never_retry` to `true`, that still applies |
 //!
 //! To change the file, write a new one under a different name and rename it, so that an incomplete file is never read.

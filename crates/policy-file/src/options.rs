@@ -38,7 +38,7 @@ impl PolicyFileOptions {
 
     /// Sets the interval between two reads of the file. Default: 250 ms.
     ///
-    /// A change takes effect when two consecutive reads find the same content, which is after at most two intervals.
+    /// A change takes effect when two consecutive reads find the same content, therefore after at most two intervals.
     /// The minimum interval is 10 ms.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: Some(interval.max(Duration::from_millis(10))), ..self }
@@ -52,17 +52,17 @@ impl PolicyFileOptions {
 
     /// Sets a callback for changes and for unusable files. The same content is not reported twice. Default: none.
     ///
-    /// It runs on the watch thread, on the caller's thread in [`PolicyFile::reload`](crate::PolicyFile::reload), or on
-    /// the thread that looks up a `dns` name.
+    /// The callback runs on the watch thread, on the caller's thread in
+    /// [`PolicyFile::reload`](crate::PolicyFile::reload), or on the thread that looks up a `dns` name.
     pub fn observe(self, observer: impl Fn(&PolicyFileEvent) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Box::new(observer)), ..self }
     }
 
-    /// Sets the function that returns the budget for policies with `budget = "fleet"`, which many processes share. It
-    /// is called with the policy's name. It is not called again while the policy keeps this kind of budget.
+    /// Sets the function that returns the budget for a policy with `budget = "fleet"`. Many processes share such a
+    /// budget. The function is called with the policy's name, and not again while the policy keeps this kind of budget.
     ///
     /// Without this function, a file with such a policy is rejected. The crate `reattempt-redis` provides a store for
-    /// such budgets.
+    /// shared budgets.
     pub fn fleet_budget(self, budget: impl Fn(&str) -> TableBudget + Send + Sync + 'static) -> Self {
         Self { fleet: Some(Box::new(budget)), ..self }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use redis::{ErrorKind, RedisError};
 
-/// The error of a store's constructors. Its text contains no part of the URL, which may contain a password.
+/// The error of a store's constructors. Its text contains no part of the URL, because a URL may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisStoreError {
@@ -53,7 +53,7 @@ const MORE_CODES: [&str; 15] = [
     "WRONGTYPE",
 ];
 
-/// The error of a request to the store: its kind, and the server's error code if any.
+/// The error of a failed request to the store: the kind of failure, and the server's error code if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFailed {
     kind: &'static str,
@@ -65,7 +65,7 @@ impl StoreFailed {
         Self { kind, code: None }
     }
 
-    /// Returns the server's error code, such as `NOAUTH` or `READONLY`. Unknown codes are left out.
+    /// Returns the server's error code, such as `NOAUTH` or `READONLY`, or `None` if the error has no known code.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }

@@ -17,22 +17,22 @@
 //!
 //! # Supported servers
 //!
-//! Redis from version 5, or Valkey: one server, a cluster (feature `cluster`) or sentinels (feature `sentinel`), with
-//! TLS behind the feature `tls`. The user needs permission for the commands `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`,
+//! Redis from version 5, or Valkey: one server, a cluster (feature `cluster`) or sentinels (feature `sentinel`). TLS
+//! requires the feature `tls`. The user needs permission for the commands `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`,
 //! and for the keys with the budget's prefix. A cluster also needs `CLUSTER SLOTS`, and sentinels need `ROLE`. Each
-//! destination has one key of about 120 bytes, which expires 40 s after its last retry.
+//! destination has one key of about 120 bytes, which expires 40 s after the last message about this destination.
 //!
-//! With *TLS*, the system's certificates are trusted, or those in the file that the environment variable
-//! `SSL_CERT_FILE` names. Client certificates are not supported. To choose a cryptography provider for rustls, install
-//! it before creating a store. Otherwise, a store with TLS installs `ring`.
+//! With *TLS*, the system's certificates are trusted. If the environment variable `SSL_CERT_FILE` names a file, the
+//! certificates in this file are trusted instead. Client certificates are not supported. To choose a cryptography
+//! provider for rustls, install it before creating a store. Otherwise, a store with TLS installs `ring`.
 //!
-//! *Eviction refills buckets*: a server that evicts a key forgets that its bucket is empty. Use a dedicated server, or
-//! the policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) checks the server's policy.
+//! *Eviction refills buckets*: a server that evicts a bucket's key forgets that the bucket is empty. Use a dedicated
+//! server, or the policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) checks the server's policy.
 //!
 //! # Faults
 //!
-//! A process can start, run and stop without its store. During each fault below, it uses its own budget, as if there
-//! were no fleet, and asks the store again once per second. The [`guide`] lists more faults.
+//! A process can start, run and stop without its store. During each fault below, the process uses its own budget, as if
+//! there were no fleet, and asks the store again once per second. The [`guide`] lists more faults.
 //!
 //! | fault | effect |
 //! |---|---|

@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! Middlewares after it run once per attempt, and those before it once per call. Each attempt gets a clone of the
-//! call's extensions. After the call, the extensions are those of the attempt that ended last.
+//! Middlewares that are added after this one run once per attempt, and those before it run once per call. Each attempt
+//! gets a clone of the call's extensions. After the call, the extensions are those of the attempt that ended last.
 //!
 //! **No attempt is timed out by default**: set the client's own timeout, or use the [standard
 //! stack](reattempt::standard).
@@ -77,9 +77,9 @@
 //! | 408, 429, 500, 502, 503, 504 and unknown 5xx are retried | kept, for repeatable requests |
 //! | 501, 505, 506, 507, 508, 510, 511 are retried | changed: not retried, because a retry would fail in the same way; `Http::on_status` can change that |
 //! | no other 4xx is retried | kept, except that 425 (Too Early) is retried |
-//! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` can mark all |
+//! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` can mark all requests |
 //! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for repeatable requests; if redirects are off in reqwest and in `Http::redirects_below`, a failed connection is retried for all requests |
-//! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends with the head |
+//! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends when the response head arrives |
 //! | an error from reqwest's builder or redirects is not retried | kept |
 //! | an error from a later middleware is never retried | changed: it is retried if its source chain contains a known transport error |
 //! | `build_with_max_retries(n)` | `max_attempts(n + 1)` |
@@ -88,10 +88,10 @@
 //! | `Retry-After` is ignored | changed: the server's delay is respected, or the call ends if it is too long |
 //! | no retry budget | changed: in an outage, most retries are not sent; `budget(RetryBudget::unlimited())` turns this off |
 //! | a request with a stream body fails before it is sent | changed: it is sent, and can be sent again if all of its body was saved |
-//! | the refused response is dropped, together with its connection | changed: a short body is read, and the connection is reused |
+//! | a response that causes a retry is dropped, together with its connection | changed: a short body is read, and the connection is reused |
 //! | a `RetryableStrategy` | [`Http::classify`](reattempt::Http::classify) |
-//! | a failed attempt's changes to the extensions are visible to the next one | changed: each attempt gets a clone of the call's extensions |
-//! | errors are a `RetryError` in `Error::Middleware`, with the number of retries | errors are a [`CallError`] there, with the report |
+//! | a failed attempt's changes to the extensions are visible to the next attempt | changed: each attempt gets a clone of the call's extensions |
+//! | errors are a `RetryError` in `Error::Middleware`, with the number of retries | changed: errors are a [`CallError`] in `Error::Middleware`, with the report |
 //! | a log line for each retry | an [observer](reattempt::observe) on the policy |
 
 #![forbid(unsafe_code)]

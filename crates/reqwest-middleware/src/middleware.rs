@@ -11,7 +11,7 @@ use crate::error::CallError;
 
 /// A middleware that sends each request through layers of `reattempt`.
 ///
-/// Middlewares after it run once per attempt, and those before it once per call.
+/// Middlewares that are added after this one run once per attempt, and those before it run once per call.
 ///
 /// # Cancel safety
 /// Dropping a call's future cancels its attempt or its delay.

@@ -1,4 +1,4 @@
-//! A handwritten HTTP/1.1 server, because libraries do not send invalid messages.
+//! An HTTP/1.1 server, handwritten because libraries do not send invalid messages.
 
 use std::io;
 use std::sync::Arc;

@@ -28,8 +28,8 @@ pub struct Http2 {
 }
 
 impl Http2 {
-    /// Creates settings with the defaults of the `h2` crate: a window of 65,535 bytes, no limit on streams, and
-    /// immediate window updates.
+    /// Creates settings with the defaults of the `h2` crate: a flow-control window of 65,535 bytes, no limit on
+    /// streams, and immediate window updates.
     pub fn new() -> Self {
         Self::default()
     }
@@ -41,7 +41,7 @@ impl Http2 {
         self
     }
 
-    /// Sets the window of each stream, in bytes. Default: 65,535.
+    /// Sets the flow-control window of each stream, in bytes. Default: 65,535.
     #[must_use]
     pub fn window(mut self, bytes: u32) -> Self {
         self.window = Some(bytes);

@@ -67,7 +67,7 @@ impl Server {
     /// # Errors
     ///
     /// Returns the operating system's error if no port can be opened. Returns [`Unsupported`], in an error of kind
-    /// `InvalidInput`, if the script has [`Read::Bytes`] or an informational response that is not from 100 to 199.
+    /// `InvalidInput`, if the script has [`Read::Bytes`] or an informational response with a status outside 100 to 199.
     #[cfg(feature = "http2")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
     pub async fn http2(faults: impl Into<Faults<Reply>>) -> io::Result<Self> {
@@ -193,7 +193,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns the number of the step in the script, from 1, or `None` for a reply outside the steps.
+    /// Returns the number of the step in the script, counted from 1, or `None` if the reply is not in a step.
     pub fn step_number(&self) -> Option<usize> {
         self.step_number
     }

@@ -67,7 +67,7 @@ pub enum Read {
     Whole,
 }
 
-/// The way in which an exchange ends, after the response or the part of it that is sent.
+/// The way in which an exchange ends, after the response or a part of the response is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -112,7 +112,7 @@ impl Reply {
         }
     }
 
-    /// Creates a reply of raw bytes instead of a response, valid or not.
+    /// Creates a reply that sends these bytes instead of a response. They need not be valid.
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self { raw: Some(bytes.into()), ..Self::default() }
     }
@@ -141,7 +141,7 @@ impl Reply {
         Self::default().header(CONTENT_TYPE, GRPC).body(body).trailers(grpc_status(0))
     }
 
-    /// Creates a gRPC response with only this status, in its head.
+    /// Creates a gRPC response that consists of a head with this status.
     pub fn grpc_error(code: u32) -> Self {
         let mut reply = Self::default().header(CONTENT_TYPE, GRPC);
         reply.response.headers.extend(grpc_status(code));
@@ -188,7 +188,7 @@ impl Reply {
         self
     }
 
-    /// Sets the trailers. HTTP/1.1 then sends the body in one chunk.
+    /// Sets the trailers. With HTTP/1.1, the body is then sent in one chunk.
     pub fn trailers(mut self, trailers: HeaderMap) -> Self {
         self.response.trailers = Some(trailers);
         self
@@ -200,10 +200,10 @@ impl Reply {
         self
     }
 
-    /// Sends only the first `bytes` bytes of the response, and does not end it.
+    /// Sends only the first `bytes` bytes of the response, without its end.
     ///
-    /// With HTTP/1.1, the bytes of the head count too. With HTTP/2, only the body's bytes count, and the head is always
-    /// sent whole. If `bytes` is 0, nothing is sent.
+    /// If `bytes` is 0, nothing is sent. With HTTP/1.1, the bytes of the head are counted too. With HTTP/2, only the
+    /// bytes of the body are counted, and the head is sent whole.
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
@@ -215,7 +215,7 @@ impl Reply {
         self
     }
 
-    /// Sets whether the effect is recorded as carried out, regardless of the rule at
+    /// Sets whether the request's effect is recorded as carried out, regardless of the rule at
     /// [`Arrival::carried_out`](crate::Arrival).
     pub fn carried_out(mut self, carried_out: bool) -> Self {
         self.carried_out = Some(carried_out);

@@ -18,7 +18,7 @@ use crate::faults::{Faults, Shared};
 type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Faults<WireFault> {
-    /// Wraps a connector of hyper-util or tonic.
+    /// Wraps a connector for hyper-util or tonic.
     ///
     /// reqwest does not let a connector wrap its connections; use [`Faults::relay`] instead.
     pub fn connector<C>(&self, inner: C) -> FaultConnector<C> {

@@ -19,14 +19,14 @@ const FRAME_HEADER: usize = 9;
 const HEADERS: u8 = 1;
 
 impl Sends {
-    /// Wraps a connector of hyper-util or tonic, and counts the requests that are written to its connections.
+    /// Wraps a connector for hyper-util or tonic, and counts the requests that are written to the connections.
     ///
     /// Wrap the outermost connector, outside TLS, because encrypted bytes cannot be read. Over HTTP/1.1, each request
-    /// is counted for its call. A body that contains the same header line would be counted too. Over HTTP/2, headers
-    /// are compressed, so opened streams are counted for all calls together. A repeat is then missed if another attempt
-    /// was never sent.
+    /// is counted for its call, based on the line with the header [`CALL_HEADER`](crate::CALL_HEADER). A body that
+    /// contains such a line would be counted too. Over HTTP/2, headers are compressed, so opened streams are counted
+    /// for all calls together. A repeated request is then missed if another attempt was never sent.
     ///
-    /// reqwest does not let a connector wrap its connections: see [`repeated_in`](Self::repeated_in).
+    /// reqwest does not let a connector wrap its connections; use [`repeated_in`](Self::repeated_in) instead.
     pub fn connector<C>(&self, inner: C) -> CountingConnector<C> {
         CountingConnector { inner, sends: self.clone() }
     }

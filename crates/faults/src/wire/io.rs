@@ -18,8 +18,8 @@ impl Faults<WireFault> {
     ///
     /// # Errors
     ///
-    /// Returns `ConnectionRefused` for [`WireFault::Refuse`]. [`WireFault::TimeOut`] stalls the connection in both
-    /// directions.
+    /// Returns `ConnectionRefused` for [`WireFault::Refuse`]. [`WireFault::TimeOut`] is not an error here: it stalls
+    /// the connection in both directions.
     pub fn wrap<T>(&self, io: T) -> io::Result<FaultyIo<T>> {
         let (connection, open) = self.shared.ledger.connect();
         let (fault, _) = self.shared.take(None, connection, |_| true);

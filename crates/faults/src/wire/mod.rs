@@ -27,7 +27,7 @@ pub use relay::Relay;
 /// [`Faults::relay`](crate::Faults::relay) is a port in front of a server, for any client.
 /// [`Faults::wrap`](crate::Faults::wrap) is for an existing connection, and `Faults::connector` for the connectors of
 /// hyper-util and tonic. Steps select connections by number and time. With TLS, the faults apply to the encrypted
-/// bytes, which begin with the handshake: `Tls` lists faults of the handshake.
+/// bytes, which begin with the handshake. `Tls` lists some faults and their effect on the handshake.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]

@@ -64,7 +64,7 @@ impl Relay {
         self.address
     }
 
-    /// Closes all connections, and refuses new ones. The port stays reserved, so [`open`](Self::open) opens the same
+    /// Closes all connections, and refuses new ones. The port stays reserved, so [`open`](Self::open) reopens the same
     /// address. Closing a closed port has no effect.
     ///
     /// # Errors

@@ -30,8 +30,8 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// A rate limit per destination that many processes share through a store.
 ///
 /// A process prefetches as many tokens as it uses in 0.2 s. Most calls are therefore admitted immediately, without a
-/// message to the store. If the store has fewer tokens than requested, it grants those, and is asked again after 0.1 s
-/// ± 25 %. Unspent tokens expire after a second.
+/// message to the store. If the store has fewer tokens than requested, it grants all that it has, and is asked again
+/// after 0.1 s ± 25 %. Unspent tokens expire after a second.
 ///
 /// # Failure modes with and without it
 ///
@@ -39,8 +39,8 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// their share, and additional processes exceed the total limit.
 ///
 /// *A message to the store for each call* would cost each call a round trip. Here, a process with 1,000 calls per
-/// second sends about ten messages per second. Prefetching saves messages at 20 or more calls per second; below ten,
-/// each call sends one.
+/// second sends about ten messages per second. Prefetching saves messages at 20 or more calls per second. Below ten
+/// calls per second, each call sends a message.
 ///
 /// *A store that fails* must not stop the calls. The process then applies its `local` limit, and asks the store again
 /// after a second. A call waits at most 50 ms for the store's answer.
@@ -99,7 +99,7 @@ pub struct FleetRateStats {
     pub asked: u64,
     /// The number of tokens that the store granted in time.
     pub granted: u64,
-    /// The number of calls that this process decided alone, with its own limit.
+    /// The number of calls that this process decided on alone, with its own limit.
     pub alone: u64,
 }
 
@@ -115,8 +115,9 @@ enum State {
 }
 
 impl FleetRateLimit {
-    /// Creates a limit of `rate` per destination that all processes share. While the store is down, `local` limits this
-    /// process, so set it to this process's share of the rate. The constructor does not access the network.
+    /// Creates a limit that all processes share, with this `rate` for each destination. While the store is down,
+    /// `local` limits this process, so set it to this process's share of the rate. The constructor does not access the
+    /// network.
     pub fn new(store: impl RateStore, rate: Rate, local: RateLimit) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         Self::build(Arc::new(store), rate, local, "reattempt".into(), patience)
@@ -130,7 +131,8 @@ impl FleetRateLimit {
 
     /// Returns a new limit with this maximum number of waiting calls and this maximum wait. Default: 1024 calls, 30 s.
     ///
-    /// With 0 calls, a call that finds no token in this process is refused, and a token is fetched for the next call.
+    /// If `calls` is 0, a call that finds no token in this process is refused, and a token is fetched for the next
+    /// call.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         let Shared { store, rate, local, prefix, .. } = &*self.0;

@@ -1,6 +1,6 @@
 //! The tokens that a process holds for one destination, without a runtime or a store.
 //!
-//! Its inputs are calls that arrive, wait and leave, and the store's answers. Its outputs are the calls that may be
+//! The inputs are calls that arrive, wait and leave, and the store's answers. The outputs are the calls that may be
 //! sent, and the number of tokens to request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

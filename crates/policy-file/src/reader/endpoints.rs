@@ -26,9 +26,10 @@ pub(super) static FIELDS: &[&Field] = &[&URLS, &DNS, &INTERVAL, &BASE];
 pub struct EndpointsSection {
     /// The name of the section.
     pub name: String,
-    /// The base URLs of the servers. With a `dns` name, they are used until its first look-up.
+    /// The base URLs of the servers. With a `dns` name, the list contains one `http` URL with that name, which is used
+    /// until the first look-up succeeds.
     pub urls: Vec<String>,
-    /// The base URL that requests contain, which is replaced with that of a server.
+    /// The base URL that requests contain. It is replaced with the base URL of a server.
     pub base: String,
     /// The host name and port that resolve to the servers, and the interval between look-ups.
     pub dns: Option<(String, Duration)>,

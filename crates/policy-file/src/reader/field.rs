@@ -94,8 +94,8 @@ macro_rules! field {
 
 pub(crate) use field;
 
-/// Returns the end of an error message, which suggests the name that `wrong` resembles. It is empty if there is no such
-/// name.
+/// Returns the end of an error message, with the name that `wrong` resembles as a suggestion. The text is empty if no
+/// name is similar.
 ///
 /// ```
 /// use reattempt_policy_file::reader::did_you_mean;

@@ -14,7 +14,7 @@ use super::{Problem, Problems};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Seen {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: Option<usize>,
     /// The path in the document, such as `orders.cap`.
     pub path: String,

@@ -44,7 +44,7 @@ pub(super) static FIELDS: &[&Field] = &[
 pub struct Policy {
     /// The name of the policy's section, or the one-line form from which it was parsed.
     pub name: String,
-    /// The schedule, the limits on attempts and time, and the budget, if the policy has one.
+    /// The schedule, the limits on attempts and time, and the budget if the policy has one.
     pub profile: Profile<SharedSchedule>,
     /// The maximum delay that a server may ask for.
     pub max_server_delay: Duration,

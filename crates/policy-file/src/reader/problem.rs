@@ -9,9 +9,9 @@ pub type Problems = Vec<Problem>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The line, from 1, or `None` if it is unknown.
+    /// The line, counted from 1, or `None` if it is unknown.
     pub line: Option<usize>,
-    /// The path in the document, such as `orders.cap`. It is empty for the whole document.
+    /// The path in the document, such as `orders.cap`. It is empty if the problem concerns the whole document.
     pub path: String,
     /// The rest of the message, which continues the sentence after the path.
     pub reason: String,

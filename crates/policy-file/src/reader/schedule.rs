@@ -110,8 +110,8 @@ fn exponential(fields: &mut Fields<'_>) -> Option<SharedSchedule> {
     Some(SharedSchedule::new(if clamp_jitter { schedule.clamp_jitter() } else { schedule }))
 }
 
-/// Returns the cap of a schedule with this base. The library would lower a base above the cap, but in a file, that is a
-/// mistake.
+/// Returns the cap of a schedule with this base. The library would lower a base above the cap, but in a file, such a
+/// base is a mistake.
 ///
 /// # Errors
 /// Returns an error for a cap below the base.
