@@ -53,7 +53,7 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// local limits. If the store loses its data, the burst is granted again.
 ///
 /// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. A waiting call that is not
-/// polled delays later ones by one token, but does not block them. Clones share their state.
+/// polled delays later calls by one token, but does not block them. Clones share their state.
 ///
 /// ```
 /// use std::num::NonZeroU32;
