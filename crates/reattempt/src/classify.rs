@@ -6,8 +6,8 @@
 //! | item | content |
 //! |---|---|
 //! | [`Outcome`] | the input of a classifier: the response head of an attempt, or its error |
-//! | [`RequestView`] | the request of an outcome, or of a call that is about to start |
-//! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
+//! | [`RequestView`] | a view of the request that led to an outcome, or that is about to be sent |
+//! | [`Classifier`], [`Classification`] | the trait that classifiers implement, and its result: a verdict with a [`ServerHint`] |
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
 //! | [`github`], [`kubernetes`], [`openai`] | classifiers for well-known services, each part of a [profile](crate::profile) |

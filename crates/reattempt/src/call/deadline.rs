@@ -20,7 +20,7 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 ///
 /// | policy | at the deadline |
 /// |---|---|
-/// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut), or, during the delay before a retry, with the last error if there is one |
+/// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut). During the delay before a retry, it ends with the last error, if there is one |
 /// | with a protocol that has a response for a passed deadline | the call ends with that response |
 /// | any other | the attempt in flight continues |
 ///
@@ -87,7 +87,7 @@ impl Deadline {
     /// already has a deadline, the earlier one applies.
     ///
     /// The deadline belongs to a request and not to a task, so a handler may send the outbound request from another
-    /// task. Calls that outlive the handler's response have no deadline unless it is propagated to them.
+    /// task. If a call may outlive the handler's response, do not propagate the deadline to it.
     ///
     /// ```
     /// use http::Request;

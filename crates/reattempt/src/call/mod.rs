@@ -1,5 +1,5 @@
 //! The common parts of every call, whatever its protocol and layer: options, deadline, outcome, report, timeout errors,
-//! and the clock. A retried call also has a context and a progress.
+//! and the clock. A retried call also has a context and a record of its progress.
 
 pub(crate) mod clock;
 pub(crate) mod context;

@@ -35,8 +35,8 @@ impl<T> EndpointsHandle<T> {
 
     /// Replaces the list of endpoints. `make` creates the services for new names.
     ///
-    /// An endpoint in both lists keeps its state and its connections. A removed endpoint gets no new attempts, but its
-    /// attempts in flight continue. The next discovery result replaces this list.
+    /// An endpoint in both the old and the new list keeps its state and its connections. A removed endpoint gets no new
+    /// attempts, but its attempts in flight continue. The next discovery result replaces this list.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.

@@ -99,7 +99,7 @@ impl<F> Endpoints<Every<ByClosure<F>>> {
     /// a registry, SRV records, or a resolver that respects DNS TTLs.
     ///
     /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
-    /// called again after 1 s. This delay doubles up to 30 s.
+    /// called again after 1 s. This delay doubles with each further failure, up to 30 s.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,

@@ -56,9 +56,10 @@
 //!
 //! # Order
 //!
-//! Put layers for the whole service outside: retries or hedges, a breaker, a deadline. Put guards with separate state
-//! for each server inside. Put a `Buffer` inside too: it moves calls to another task, but the endpoints already tried
-//! are recorded only on the sending thread. If two layers retry, the inner one avoids the endpoints that it has tried.
+//! Put layers for the whole service outside the endpoints: retries or hedges, a breaker, a deadline. Put guards with a
+//! separate state for each server inside. Put a `Buffer` inside too: it moves calls to another task, but the endpoints
+//! already tried are recorded only on the sending thread. If two layers retry, the inner one avoids the endpoints that
+//! it has tried.
 //!
 //! A [`Balanced`] sends every request to its servers, whatever its authority. Use a different client for redirects to
 //! other hosts. Servers with different prefixes must not redirect to absolute paths.

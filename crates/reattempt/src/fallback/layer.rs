@@ -16,7 +16,7 @@ use crate::protocol::{Http, RequestProtocol, protocol_setters};
 ///
 /// Put it outside every other layer. A fallback response has a [`FellBack`](super::FellBack) in its extensions, which
 /// contains the original outcome. The error type is tower's `BoxError`. If there is no replacement, the call returns
-/// its original error.
+/// its original outcome.
 ///
 /// ```
 /// use bytes::Bytes;

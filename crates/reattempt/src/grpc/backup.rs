@@ -19,11 +19,11 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
     ///
     /// The body is saved as it is sent to the first channel, up to the limit in [`Grpc::replay`]: by default, 256 KiB
     /// per call. A call with a longer body is not sent to the backup. When the backup is called, the first upload is
-    /// aborted. The `grpc-timeout` header then contains the time left until the deadline.
+    /// aborted. The `grpc-timeout` header of the backup's call contains the time left until the deadline.
     ///
-    /// The backup may process a method a second time only if
-    /// [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows that. Otherwise the backup is called only if
-    /// there is proof that the first server did not process the call, such as a failed connection.
+    /// A call that the first server may have processed is sent to the backup only if
+    /// [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows that. By default, the backup is called only
+    /// if there is proof that the first server did not process the call, such as a failed connection.
     ///
     /// ```
     /// use reattempt::RetryLayer;

@@ -12,8 +12,8 @@ use tower_service::Service;
 use crate::accessors::inner_accessors;
 use crate::call::deadline::Deadline;
 
-/// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into its
-/// extensions.
+/// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into the
+/// request's extensions.
 ///
 /// A handler [propagates](Deadline::propagate) the deadline to its outbound calls. The layer works with every server
 /// that is a tower `Service` of `http::Request`s:
@@ -24,8 +24,8 @@ use crate::call::deadline::Deadline;
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
 /// The peer chooses the timeout. An outbound call that ends at a propagated deadline is recorded as a timeout of its
-/// server. Enough such timeouts open a circuit breaker for all callers. Do not propagate the deadlines of untrusted
-/// peers, or refuse their requests if too little time is [left](Deadline::remaining).
+/// server. Enough such timeouts open a circuit breaker for all callers. If peers are untrusted, either do not propagate
+/// their deadlines, or refuse requests with too little time [left](Deadline::remaining).
 ///
 /// Make it the outermost layer, because the timeout starts when this layer gets the request. A request with a missing
 /// or malformed header gets no deadline. An earlier deadline that an outer layer has set is kept.

@@ -10,7 +10,7 @@
 //! | [`GrpcBody`] | the response body, which reads the status in its trailers |
 //! | [`GrpcCode`] | the status codes |
 //! | [`service_config`] | retries and hedging per method, from a JSON service config |
-//! | [`peek_trailers`] | reads the trailers of short responses before they are classified |
+//! | [`peek_trailers`] | a layer that reads the trailers of short responses before they are classified |
 //! | [`inbound_deadline`] | the deadline of an inbound call, which can be propagated to outbound calls |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 

@@ -1,6 +1,6 @@
 //! The traits and types for writing guards, limit rules and protocols.
 //!
-//! [`Guard`] needs no runtime. Two methods make a guard:
+//! [`Guard`] needs no runtime. A guard must implement two methods:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicUsize, Ordering};

@@ -29,9 +29,9 @@
 //! | [`SendRate`] | calls per second, depending on the server's throttling | waits |
 //! | [`Pace`] | the time between two calls, depending on the server's throttling | waits for its turn |
 //!
-//! Each guard keeps one state per destination: scheme, host and port, unless
-//! [`Http::destination`](crate::Http::destination) sets another key. A [`Pace`] has one state for all. Clones of a
-//! guard share its state, so keep a clone to read or control it.
+//! Each guard keeps one state per destination. A destination is a scheme, host and port, unless
+//! [`Http::destination`](crate::Http::destination) sets another key. A [`Pace`] has one state for all destinations.
+//! Clones of a guard share its state, so keep a clone to read or control it.
 //!
 //! # Several guards
 //!

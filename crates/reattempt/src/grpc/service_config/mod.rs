@@ -5,7 +5,7 @@
 //!
 //! | item | content |
 //! |---|---|
-//! | [`ServiceConfigLayer`], [`Client`] | the layer, and the client to store: `Client<Channel>` |
+//! | [`ServiceConfigLayer`], [`Client`] | the layer, and the type of its client: `Client<Channel>` |
 //! | [`ServiceConfig`] | a config: parsed from JSON, or loaded from a file |
 //! | [`ServiceConfigHandle`] | the current config, which can be replaced while calls are in flight |
 //! | [`ServiceConfigErrors`] | all errors in a document |

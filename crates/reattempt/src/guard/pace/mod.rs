@@ -54,8 +54,8 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// Calls are admitted in order of arrival, except that a new call may overtake waiting ones when the interval falls to
 /// zero. At most 1024 calls wait, each at most 30 s ([`queue`](Self::queue)). A call is refused immediately if the
-/// queue is full or its turn comes after its deadline. The refusal contains the time until the turn. If a waiting
-/// call's turn moves too far away, the call is refused then. Hedges do not wait. They are sent only if their turn has
+/// queue is full or its turn comes after its deadline. The refusal contains the time until the turn. A waiting call is
+/// also refused if its turn moves too far into the future. Hedges do not wait. They are sent only if their turn has
 /// come.
 ///
 /// A call that is dropped while it waits returns its turn. So does a call that took its turn but is not sent, unless
