@@ -9,7 +9,7 @@ use std::time::Duration;
 use reattempt_core::{Budget, Failure, FailureKind, Permit};
 use reattempt_fleet::courier::{Courier, Message};
 use reattempt_fleet::{BudgetStore, FleetBudget, MemoryStore, Settling};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub(crate) const SERVER: Failure = Failure::new(FailureKind::Server);
 
@@ -112,7 +112,7 @@ pub(crate) fn poll(permit: &Permit) -> Poll<bool> {
     permit.poll_confirmed(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Waits for the store's answer, as a driver does.
+/// Waits for the store's answer, as a driver does. The clock is paused, so a wait without an answer fails at once.
 pub(crate) async fn confirmed(permit: &Permit) -> bool {
-    std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await
+    timeout(Duration::from_secs(60), std::future::poll_fn(|cx| permit.poll_confirmed(cx))).await.unwrap()
 }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-use crate::support::{ask, budget, retries_alone, retry};
+use crate::support::{ask, budget, confirmed, retries_alone, retry};
 
 /// A server that lies: its URL, its open connections, and the scripts that it got.
 struct Liar {
@@ -129,7 +129,7 @@ async fn eternal_grants_do_not_breach_the_floor() {
         for _ in 0..100 {
             let failure = Failure::new(kind);
             let Some(permit) = budget.acquire_after_failure("a", &failure, Duration::ZERO) else { continue };
-            assert!(std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await);
+            assert!(confirmed(&permit).await);
             drop(permit.spend());
             sent += 1;
         }
@@ -145,7 +145,7 @@ async fn eternal_refusals_are_remembered() {
     let budget = budget(&url);
     for _ in 0..200 {
         if let Some(permit) = ask(&budget) {
-            assert!(!std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await);
+            assert!(!confirmed(&permit).await);
         }
     }
     let stats = budget.stats();

@@ -7,7 +7,7 @@ use reattempt_redis::rule::State;
 use reattempt_redis::{BudgetStore, RedisStore, StoreWarning};
 
 use crate::server::Server;
-use crate::support::{KEY, TOKEN, ask, budget, empty, retries_alone, retry, returns};
+use crate::support::{KEY, TOKEN, ask, budget, confirmed, empty, retries_alone, retry, returns};
 
 #[tokio::test]
 async fn processes_share_one_bucket() {
@@ -85,7 +85,7 @@ async fn hostile_names_have_keys_of_their_own() {
     let names = ["", " ", "\r\nFLUSHALL\r\n", "\0", "{a}{b}", "*", "a:b:c", "ä€😀", &long, "$(kill)"];
     for name in names {
         let permit = budget.acquire_after_failure(name, &failure, Duration::ZERO).unwrap();
-        assert!(std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await, "{name:?}");
+        assert!(confirmed(&permit).await, "{name:?}");
         drop(permit.spend());
     }
     assert_eq!(budget.stats().granted, names.len() as u64);
@@ -190,7 +190,7 @@ async fn dropped_retry_returns_its_token() {
     let budget = budget(server.url());
     for _ in 0..30 {
         let permit = ask(&budget).unwrap();
-        assert!(std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await);
+        assert!(confirmed(&permit).await);
         drop(permit);
         // The next question reports what this one returns.
     }

@@ -30,11 +30,15 @@ pub(crate) fn ask(budget: &FleetBudget) -> Option<Permit> {
     budget.acquire_after_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO)
 }
 
-/// Requests a retry, and waits for the answer as a driver does. The budget limits the wait.
+/// Waits for the answer as a driver does. The budget limits the wait.
+pub(crate) async fn confirmed(permit: &Permit) -> bool {
+    timeout(BOUND, std::future::poll_fn(|cx| permit.poll_confirmed(cx))).await.unwrap()
+}
+
+/// Requests a retry, and waits for the answer.
 pub(crate) async fn retry(budget: &FleetBudget) -> bool {
     let Some(permit) = ask(budget) else { return false };
-    let answer = std::future::poll_fn(|cx| permit.poll_confirmed(cx));
-    let confirmed = timeout(BOUND, answer).await.unwrap();
+    let confirmed = confirmed(&permit).await;
     if confirmed {
         drop(permit.spend());
     }
