@@ -118,7 +118,7 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// Returns each step as text, with its number in the script.
+    /// Returns each unused step as text, with the number of the step in the script.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }

@@ -223,7 +223,7 @@ impl Exchange {
         });
     }
 
-    /// Records the end of the body, after which the effect may be carried out.
+    /// Records the end of the body. If no response has been recorded yet, the effect then counts as carried out.
     pub fn read_whole(&self) {
         self.note(Arrival::has_ended);
     }

@@ -60,7 +60,7 @@
 //! | `Tls` | a server's certificate, created for the test |
 //! | [`Script`], [`Step`] | which arrivals get which faults: by order, call, connection and time |
 //! | [`Chances`] | random faults; the same seed gives the same faults |
-//! | `Recorder`, `Recording` | real outages, recorded as a script, which the laboratory simulates with other policies |
+//! | `Recorder`, `Recording` | real outages, recorded as a script; `lab replay` in the repository simulates other policies with it |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
 //! | `Sends` | a counter of the requests that are really sent for the attempts of a call, which detects hidden retries inside a client |
 //! | [`Rule`], [`Violation`] | the assertions, and the error for one that fails |

@@ -11,8 +11,8 @@ use crate::words;
 /// The outcomes of the calls to one destination over time, as a script that repeats the destination's outages.
 ///
 /// A `Recorder` (feature `record`), an observer of reattempt's layers, creates recordings. [`Recording::to_toml`]
-/// returns the text of a file for [`Script::from_toml`] and for the laboratory, where `lab replay FILE` simulates other
-/// policies.
+/// returns the text of a file for [`Script::from_toml`] and for `lab replay FILE` in the repository, which simulates
+/// other policies.
 ///
 /// An outcome applies until the next one: a request gets the fault that was last recorded before it. Recordings
 /// therefore have limitations:

@@ -43,7 +43,8 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     /// The words in a script are the names of the Rust values, in lower case with hyphens. A step may have `delay-ms`,
     /// `times` or `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows
     /// unused steps, and `otherwise` is the fault for all other arrivals. `per` is `"arrival"`, `"call"`,
-    /// `"connection"` or `{ period-ms = 100 }`. The table `recording` of a recorded script is for the laboratory.
+    /// `"connection"` or `{ period-ms = 100 }`. The table `recording` of a recorded script is for `lab replay` in the
+    /// repository.
     ///
     /// # Errors
     ///

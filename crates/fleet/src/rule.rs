@@ -30,9 +30,9 @@ const FACTORS: [u64; 15] =
 /// The state of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The tokens, in millionths; at most [`MOST_TOKENS`].
+    /// The number of tokens, in millionths; at most [`MOST_TOKENS`].
     pub tokens: u64,
-    /// The time of the last event in milliseconds, on the store's clock.
+    /// The time of the last event, in milliseconds on the store's clock.
     pub at: u64,
 }
 

@@ -24,7 +24,7 @@ pub enum FleetEvent<'a> {
         /// The time between the request and the answer.
         round_trip: Duration,
     },
-    /// A retry was refused without asking the store, because the store had recently refused another.
+    /// A retry was refused without asking the store, because the store had recently refused another retry.
     Remembered,
     /// The process decided without the store, because the store is failing or late, there is no runtime, or the table
     /// is full.

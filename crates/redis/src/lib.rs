@@ -38,7 +38,7 @@
 //! |---|---|
 //! | the server is down, refuses the password, is read-only or full, or is not Redis | each process decides alone |
 //! | the server stalls, or its replies are late | each retry is delayed by up to 50 ms; after the first late reply, only one retry per second is delayed |
-//! | a reply is lost | at most its tokens are lost; no message is sent twice |
+//! | a reply is lost | at most the tokens in that request or reply are lost; no message is sent twice, except in a cluster |
 //! | the data is lost, or an empty replica takes over | at most ten more retries per destination |
 //! | the server's script cache is flushed | the script is sent again with the next request |
 //! | the server's clock goes backwards | time adds no tokens until the clock has caught up; if that would take more than 40 s, the new time applies immediately |

@@ -45,8 +45,9 @@ impl ReattemptMiddleware {
 impl<L> ReattemptMiddleware<L> {
     /// Creates a middleware from a layer or a stack of layers.
     ///
-    /// The outermost layer must retry or hedge, or be a single guard or fallback. All calls share the layers' state:
-    /// budgets, guards, latencies. Stacks with guards require policies with boxed errors.
+    /// The outermost layer must retry or hedge. A single guard or fallback, without other layers, is also allowed. All
+    /// calls share the layers' state: budgets, guards, latencies. Stacks with guards require policies with boxed
+    /// errors.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

@@ -153,7 +153,7 @@ impl Server {
         self.faults.ledger()
     }
 
-    /// Ends all faults. The server then replies to every request with 200, or with
+    /// Ends all faults. The server then replies to every request with 200, or with the reply set with
     /// [`Script::otherwise`](crate::Script::otherwise). Unused replies still fail the test.
     pub fn recover(&self) {
         self.faults.recover();

@@ -74,7 +74,7 @@ impl Relay {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the port is closed, but may not be reserved.
+    /// If the future is dropped, the port is closed, but is possibly not reserved.
     pub async fn close(&mut self) -> io::Result<()> {
         self.listening.shutdown().await;
         if self.closed.is_none() {
