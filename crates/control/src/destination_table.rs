@@ -14,9 +14,9 @@
 //!    the table: a lookup sets the mark, and the hand clears it.
 //! 3. If all of them were used, the first one is evicted.
 //!
-//! If nothing can be evicted, the new destination gets no entry, and its guard or budget decides without state. A
-//! destination is never refused because of other destinations' names. The exception is a rate limit: all destinations
-//! without an entry share one state, which may refuse calls.
+//! If nothing can be evicted, the new destination gets no entry, and its guard or budget decides without state. Except
+//! under a rate limit, a destination is never refused because of other destinations' names. Under a rate limit, all
+//! destinations without an entry share one state, which may refuse calls.
 //!
 //! # Threads
 //!
@@ -24,9 +24,9 @@
 //! lock. A lookup reads its part without a lock.
 //!
 //! A call holds a reference to its entry from before its first use until the call ends. An entry is therefore idle if
-//! only the ring and its part refer to it. A thread may find an entry just before it is evicted, so the entry is
-//! *retired* and its references are checked in one atomic step. A thread that finds a retired entry repeats its lookup
-//! under the lock, where it sees the new part.
+//! only the ring and the entry's part of the table refer to it. A thread may find an entry just before its eviction.
+//! The eviction therefore checks the references and marks the entry as *retired* in one atomic step. A thread that
+//! finds a retired entry repeats its lookup under the lock, where it sees the new part.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::AtomicBool;

@@ -20,7 +20,7 @@
 //! | [`CircuitBreaker`] | a server fails: calls to it are refused for some time | closed, open or half-open |
 //! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so calls to other servers continue | calls in flight and in the queue |
 //! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead's limit follows it | the limit, a window of samples |
-//! | [`Throttle`] | a server refuses many calls: some calls are not sent | requests and accepts over two minutes |
+//! | [`Throttle`] | a server refuses many calls: some calls are not sent | the requests of the last two minutes, and how many of them were accepted |
 //! | [`RateLimit`] | the client has a quota of calls per second: calls wait for tokens or are refused | a token bucket, and waiting calls |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it | the rate, and a rate limit's tokens |
 //!

@@ -37,7 +37,7 @@ impl Recommended {
     pub const FACTOR: Self = Self::new(1.5, 3.0, "1.5 to 3, usually 2");
     /// Retries per success.
     pub const BUDGET: Self = Self::new(0.01, 0.5, "0.01 to 0.5, usually 0.1");
-    /// The size of a burst, in seconds of its rate.
+    /// The size of a burst, divided by its rate per second.
     pub const BURST: Self = Self::new(1.0, 5.0, "1 to 5, usually 2");
     /// The failure ratio that opens a breaker.
     pub const FAILURE_RATIO: Self = Self::new(0.3, 0.7, "0.3 to 0.7, usually 0.5");

@@ -61,8 +61,8 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 /// Returns the verdict for a response head, or `None` if the call is committed to this response.
 ///
 /// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has forwarded the request. HTTP 502, 503 and 504 are therefore transient there, but a call refused with 429
-/// still counts as not processed.
+/// that has forwarded the request. For such a head, HTTP 502, 503 and 504 are therefore transient, but a call refused
+/// with 429 still counts as not processed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);

@@ -13,8 +13,8 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 ///
 /// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its size
 /// hint exceeds the per-call limit, none of it is kept. An in-memory body is kept whole, and only the limit for all
-/// calls applies. The same is true for a body whose first frame has the length of its exact size hint, such as a boxed
-/// `Full`. Even beyond the limits, a body can be sent again if none of it has been read.
+/// calls applies. The same is true for a body whose exact size hint equals the length of its first frame, such as a
+/// boxed `Full`. Even beyond the limits, a body can be sent again if none of it has been read.
 ///
 /// | kept | charge |
 /// |---|---|
@@ -68,7 +68,7 @@ impl ReplayLimits {
     }
 
     /// Limits the bytes held for each destination to the amount of [memory](Self::memory) still free. This affects all
-    /// limits that use the same memory. See [`ReplayMemory`] for the resulting shares.
+    /// `ReplayLimits` that use the same memory. See [`ReplayMemory`] for the resulting shares.
     ///
     /// Afterwards, get the limits for each call from [`for_call`](Self::for_call). Bodies with other limits can use
     /// only a quarter of the memory.

@@ -16,7 +16,7 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 ///
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a destination
 /// that hangs leaves memory for the others. By the dynamic-threshold rule (Choudhury and Hahne, 1998, with α = 1), a
-/// destination may hold at most as much as is still free. It applies to in-memory bodies and streamed frames.
+/// destination may hold at most as much as is still free. The rule applies to in-memory bodies and streamed frames.
 ///
 /// The first quarter of the limit is not counted per destination. A body that could exceed this quarter is counted from
 /// its first byte.

@@ -22,8 +22,8 @@
 //! # When to use it alone
 //!
 //! Applications import both types from `reattempt::schedule`. Depend on this crate directly to pace something other
-//! than a tower service, such as a worker or a device. Without the feature `std`, it is `no_std` with `alloc`, for
-//! targets with 64-bit atomics.
+//! than a tower service, such as a worker or a device. Without the feature `std`, the crate is `no_std` with `alloc`,
+//! for targets with 64-bit atomics.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -66,15 +66,15 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// # As turns
 ///
 /// A guard (`Pace` in `reattempt`) admits each call one interval after the previous one, across all callers. The rate
-/// is therefore at most 1/interval, regardless of the number of callers. The interval then moves by these rules, and
-/// converges near the service's capacity:
+/// is therefore at most 1/interval, regardless of the number of callers. The interval then follows these rules, and the
+/// rate approaches the service's capacity:
 ///
 /// | event | effect |
 /// |---|---|
 /// | a call admitted after a step down is throttled | the step is undone, and the interval does not grow |
 /// | any other call is throttled | as in the table above. The first throttled call after a success multiplies the time between the last two turns instead of the interval, if that time is longer; it counts as at most `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
-/// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
+/// | a call succeeds after several refusals | the interval is halved, but not below `up` times the interval at which the refusals began |
 ///
 /// Two defaults differ. `initial` is 10 µs, because with 500 ms there would be no rate between 2/s and unlimited.
 /// `randomisation` is 0.1, because all callers already take turns.

@@ -1,13 +1,13 @@
 //! A lock-free token bucket that is exact under contention.
 //!
-//! Input: requests for tokens with their times, credits, and returned permits. Output: taken, refused or retired. The
-//! model checker includes this file unchanged, so it must not refer to destinations.
+//! Input: requests for tokens at given times, credits, and returned permits. Output: the tokens are taken or refused,
+//! or the bucket is retired. The model checker includes this file unchanged, so it must not refer to destinations.
 //!
 //! The balance and the *epoch* (the number of refills so far) share one word, so every change is a single
 //! compare-and-swap. A refill adds the tokens, takes the caller's token and starts the next epoch in one step. Then it
-//! stores its time, tagged with the new epoch. Until that tag matches the word's epoch, no other thread refills: takes
-//! and credits proceed as if no time had passed. No interval is thus credited twice or beyond the capacity, and no
-//! thread waits.
+//! stores its time, tagged with the new epoch. Until that tag matches the word's epoch, no other thread refills, and
+//! takes and credits proceed as if no time had passed. Thus no interval is credited twice, no balance exceeds the
+//! capacity, and no thread waits.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,7 +11,7 @@
 //! | 0–35 | time of the last failure, in ticks of 64 ms; overflows after 139 years |
 //!
 //! A bucket with all tokens and no doubt is full. As a number, its state is above that of every bucket that is not
-//! full, regardless of the time of its last failure. One comparison thus shows that a success has no effect.
+//! full, regardless of the time of its last failure. One comparison thus shows whether a success has an effect.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -38,15 +38,16 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | 5, after a timeout 10; returned if it succeeds | a success without a retry: 1 | 500 |
 /// | [`unlimited`](Self::unlimited) | nothing | | |
 ///
-/// Any response other than a retryable failure is recorded as one success per call. All buckets start full.
+/// A call that ends with any response other than a retryable failure is recorded as one success. All buckets start
+/// full.
 ///
 /// The *trickle* is the number of tokens added per second. With a ratio or a rate, each bucket guarantees, over any
 /// period: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the net cost
 /// of retries. [`cautious`](Self::cautious) documents its own bounds. All bounds are exact, because tokens are counted
 /// atomically in whole millionths.
 ///
-/// For a ratio or a rate, 10 % of normal traffic is recommended (range 1 to 50 %). The recommended capacity is two
-/// seconds of such retries (range one to five).
+/// For a ratio or a rate, 10 % of normal traffic is recommended (range 1 to 50 %). The recommended capacity is the
+/// number of such retries in two seconds (range one to five seconds).
 ///
 /// # Destinations
 ///
@@ -105,9 +106,9 @@ impl RetryBudget {
     /// With 0.1, a server that fails half of its calls receives at most 10 % more calls. If only a few percent of calls
     /// fail, all of them are retried. The ratio is rounded to six decimals.
     ///
-    /// The capacity is 10, so that a newly started client can retry while a server restarts. The trickle is 0.01 tokens
-    /// per second: one retry per 100 seconds. With a trickle of 0.1, many clients sending one call per second each
-    /// would keep a server down.
+    /// The capacity is 10, so that a newly started client can retry while a server restarts. Time adds 0.01 tokens per
+    /// second, which is one retry per 100 seconds. With 0.1, many clients that each send one call per second would keep
+    /// a server down.
     ///
     /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN is treated as 0.000001.
     pub fn ratio(ratio: f64) -> Self {
@@ -123,7 +124,7 @@ impl RetryBudget {
 
     /// Creates a ratio budget for a client that normally sends `normal_rps` requests per second to each destination.
     ///
-    /// The ratio is 0.1 and the trickle 0.01 tokens per second. The capacity covers two seconds of retries, 2 · 0.1 ·
+    /// The ratio is 0.1, and time adds 0.01 tokens per second. The capacity covers two seconds of retries: 2 · 0.1 ·
     /// `normal_rps`. It is at least 1, because a smaller bucket would never allow a retry.
     ///
     /// The capacity is clamped as in [`capacity`](Self::capacity). NaN is treated as 0.
@@ -141,7 +142,8 @@ impl RetryBudget {
     }
 
     /// Creates a [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per second to each
-    /// destination. The rate is a tenth of that, and the burst is two seconds of that rate, but at least 1.
+    /// destination. The rate is a tenth of `normal_rps`. The burst is the number of retries in two seconds at that
+    /// rate, but at least 1.
     ///
     /// The rate and the burst are clamped as in [`rate`](Self::rate).
     pub fn rate_for_traffic(normal_rps: f64) -> Self {
@@ -191,7 +193,7 @@ impl RetryBudget {
     /// | a retry is sent after the server throttled (429) (requires *r* ≤ 3 and *T* ≥ 2) | − 2 | |
     /// | a hedge is sent (requires *r* ≤ 2 and *T* ≥ 2) | − 2 | + 1 |
     /// | a call succeeds, or ends with a permanent-failure response | + 0.2 | − 2 |
-    /// | no attempt has failed for 10 minutes | 10 | 0 |
+    /// | no attempt has failed for 10 minutes | set to 10 | set to 0 |
     ///
     /// A retry that succeeds proves that retrying helps, so its token is returned. Successes remove doubt slowly. If
     /// one success removed all doubt, every success would let every client retry again, and an overloaded server would
@@ -248,7 +250,7 @@ impl RetryBudget {
 
     /// Sets the capacity in tokens (the burst of a rate budget). Returns a new budget with full buckets.
     ///
-    /// The value is clamped to 1 to 10,000,000, for a cautious budget to 2 to 1000. For a quota, it is at least the
+    /// The value is clamped to 1 to 10,000,000, or to 2 to 1000 for a cautious budget. For a quota, it is at least the
     /// cost of the most expensive retry. NaN is treated as the minimum. An unlimited budget has no capacity, and
     /// `validate` then returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
@@ -270,8 +272,8 @@ impl RetryBudget {
     /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: one bucket per
     /// destination.
     ///
-    /// Use it only for clients of a single service, because one failing host uses up the tokens of all. A later call to
-    /// [`max_destinations`](Self::max_destinations) undoes this setting.
+    /// Use it only for clients of a single service, because one failing host uses up the tokens of all hosts. A later
+    /// call to [`max_destinations`](Self::max_destinations) undoes this setting.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn shared(self, on: bool) -> Self {
         let most = self.state.settings.max_destinations.unwrap_or(DEFAULT_DESTINATIONS);
@@ -279,7 +281,7 @@ impl RetryBudget {
     }
 
     /// Uses one bucket per destination, for at most `most` destinations. Returns a new budget with full buckets.
-    /// Default: 1024, which take a few hundred kilobytes. The number is clamped to 1 to 65536.
+    /// Default: 1024, whose buckets take a few hundred kilobytes. The number is clamped to 1 to 65536.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn max_destinations(self, most: usize) -> Self {
         Self::build(Settings { max_destinations: Some(clamped_destinations(most)), ..self.state.settings })
@@ -287,10 +289,10 @@ impl RetryBudget {
 
     /// Returns this budget with the state of a former one, so that settings can be replaced while calls are in flight.
     ///
-    /// If the settings are the same, the result is a clone of the former budget. If only numbers changed, each
-    /// destination keeps its doubt and its tokens, up to the new capacity. Changing a number during an outage therefore
-    /// grants no additional retries. Retries in flight return their tokens to the former budget. A budget of a
-    /// different kind starts with full buckets.
+    /// If the settings are the same, the result is a clone of the former budget. If only numeric settings differ, each
+    /// destination keeps its doubt and its tokens, up to the new capacity. Changing such a setting during an outage
+    /// therefore grants no additional retries. Retries in flight return their tokens to the former budget. A budget of
+    /// a different kind starts with full buckets.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A set of endpoints: pick, end, update and view.
+//! A set of endpoints, with the methods that pick an endpoint, record the end of an attempt and update the set.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -25,8 +25,8 @@ const MANY: usize = 100;
 
 /// A set of equivalent endpoints. Each attempt is sent to one of them.
 ///
-/// `T` is the value used to send to an endpoint, such as a client or a base URL. Methods take the current time as
-/// the time since a fixed instant, the same one for all calls on a set.
+/// `T` is the value used to send to an endpoint, such as a client or a base URL. Methods take the current time,
+/// measured from a fixed instant. This instant must be the same for all calls on a set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,7 +68,7 @@ pub struct Pick<T> {
     pub ticket: EndpointTicket<T>,
     /// `true` if the call can still try another endpoint that is in service.
     pub elsewhere: bool,
-    /// `true` if the set has more than one tier. Tiers share no state, so a request that one has processed may be
+    /// `true` if the set has more than one tier. Tiers share no state, so a request that one tier has processed may be
     /// unknown to another.
     pub tiered: bool,
     /// Events that this pick caused, such as expired ejections, or `None` if there were none.
@@ -79,7 +79,8 @@ pub struct Pick<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended<T> {
-    /// The ticket of an attempt with an outcome. Hold it until the response body ends, and then drop it.
+    /// The ticket, or `None` if the attempt ended without an outcome. Hold it until the response body ends, and then
+    /// drop it.
     pub held: Option<EndpointTicket<T>>,
     /// Events caused by the end of the attempt, such as an ejection, or `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
@@ -144,13 +145,15 @@ impl<T> EndpointSet<T> {
         Self { subset: Some((most, seed)), ..self }
     }
 
-    /// Picks the endpoint for an attempt. `trail` lists those that the call has already tried. Returns `None` if the
-    /// set is empty.
+    /// Picks the endpoint for an attempt. `trail` lists the endpoints that the call has already tried. Returns `None`
+    /// if the set is empty.
     ///
-    /// Two random untried endpoints are compared, in the first tier that has any in service. After an outage of more
-    /// than half of a tier, the next tier also gets the calls for the part that is still out. The endpoint with the
-    /// lower price is picked: its latency, raised by its attempts in flight and its failure rate. If the call has tried
-    /// every endpoint in service, the one with the lowest price is picked.
+    /// Two random untried endpoints of the first tier that has any in service are compared, and the one with the lower
+    /// price is picked. The price is the endpoint's latency, raised by its attempts in flight and its failure rate. If
+    /// the call has tried every endpoint in service, the one with the lowest price in the first tier is picked.
+    ///
+    /// After an outage of more than half of a tier, some of its endpoints may still be out of service. Their share of
+    /// the calls then goes to the next tier.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
@@ -166,7 +169,7 @@ impl<T> EndpointSet<T> {
         Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
     }
 
-    /// Records the end of an attempt, as guards do.
+    /// Records the end of an attempt, as a guard's method of this name does.
     ///
     /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An
     /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency. A body that fails after a
@@ -214,7 +217,7 @@ impl<T> EndpointSet<T> {
         self.change(at, |ejections| ejections.eject(id, failure, at, drawn))
     }
 
-    /// Replaces the endpoints with these names, each with its tier number. Lower tiers are preferred.
+    /// Replaces the set's endpoints by the named ones. Each name comes with a tier number; lower tiers are preferred.
     ///
     /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
     /// in flight continue. `make` creates the services for new names, and must not update the same set. If a name is

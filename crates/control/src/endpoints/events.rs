@@ -8,7 +8,7 @@ use reattempt_core::Rounded;
 
 use super::endpoint::EjectReason;
 
-/// A change in a set, returned by the method that caused it, or an event of its discovery.
+/// A change in a set, returned by the method that caused it, or an event of the set's discovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {

@@ -7,15 +7,15 @@
 //! | rule | reason |
 //! |---|---|
 //! | the price is latency × (in flight + 1) × (1 + 32 f), where f is the running failure rate | without f, an endpoint that fails immediately would look fastest and attract calls |
-//! | a failure never lowers the latency, and restores the last known one | the same |
+//! | a failure never lowers the latency, and restores the last known one | the same reason |
 //! | f is a factor, not an added number of seconds | with an added penalty of 5 s, one failure would exclude a 1 ms endpoint for 85 s |
-//! | an unknown latency is assumed to equal the other endpoint's, for one call at a time | with a fixed default, the endpoint would get no calls or too many |
-//! | 5 consecutive failures, or half of 20 calls in 10 s, eject an endpoint for 5 s, doubling to 30 s, plus up to 20 % | a dead endpoint costs few calls, and one that recovers soon gets its share of calls again |
+//! | an unknown latency is assumed to equal that of the pair's other endpoint, for one call at a time | with a fixed default, the endpoint would get no calls or too many |
+//! | 5 consecutive failures, or half of 20 calls in 10 s, eject an endpoint for 5 s; the time doubles up to 30 s, and is randomly lengthened by up to 20 % | a dead endpoint costs few calls, and one that recovers soon gets its share of calls again |
 //! | after its return, one failure before the first success ejects it again | real calls are the probes |
 //! | at most half of a set, or of its last tier, is out of service; if more are ejected, all stay in service | otherwise an overload would remove servers that still work |
-//! | while more than half are ejected, two pairs are drawn | both endpoints of one pair may fail: with 14 of 20 dead, every second pair |
+//! | while more than half are ejected, two pairs are drawn | both endpoints of one pair may fail: with 14 of 20 dead, this is true of every second pair |
 //! | in an earlier tier, all may be out of service | the next tier takes their calls |
-//! | a tier with less than half in service gets only that share of the calls, until all the endpoints that were out have returned | with all calls, the first one to return would be overloaded and ejected again |
+//! | a tier with less than half of its endpoints in service gets only the corresponding share of the calls, until all ejected endpoints have returned | if it got all calls, the first endpoint to return would be overloaded and ejected again |
 //!
 //! There are no timers or background tasks: values decay when they are read, and a pick ends expired ejections.
 //!

@@ -73,8 +73,8 @@ impl Bulkhead {
         Self(PerDestination::new(Rule { limit, patience: Patience::NONE, hold: true, kind }))
     }
 
-    /// Sets how many calls may wait per destination, and for how long. Default: none, because a queue in front of a
-    /// slow server only delays the refusal.
+    /// Sets how many calls may wait per destination, and for how long. By default, no calls wait, because a queue in
+    /// front of a slow server only delays the refusal.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
     }
@@ -86,7 +86,7 @@ impl Bulkhead {
         Self(self.0.changed(|rule| rule.hold = !on))
     }
 
-    /// Returns the number of calls to `destination` that hold a place at `now`, or wait for one.
+    /// Returns counts of the calls to `destination` that hold a place at `now` or wait for one.
     pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
         self.0.read(destination, |places| places.usage(now))
     }

@@ -28,7 +28,7 @@ macro_rules! guard {
                 Self(self.0.shared(on))
             }
 
-            /// Adopts another guard's settings, except `max_destinations` and `shared`, and keeps the state.
+            /// Adopts another guard's settings, except `max_destinations` and `shared`. This guard keeps its state.
             ///
             #[doc = $replaced]
             pub fn replace_settings(&self, with: &Self) {

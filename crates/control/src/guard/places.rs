@@ -74,7 +74,8 @@ pub struct Usage {
     pub waiting: usize,
     /// Calls whose response head has arrived and whose body has not ended, perhaps because it is unread.
     pub past_head: usize,
-    /// The time since the oldest response head in `past_head` arrived, or `None` if there is none.
+    /// The time since the oldest response head of the calls in `past_head` arrived, or `None` if there are no such
+    /// calls.
     pub oldest_past_head: Option<Duration>,
 }
 

@@ -102,9 +102,10 @@ impl ServerLoad {
 
     /// Records a refused call, and returns the advice to its client.
     ///
-    /// The delay is the refusal's wait. If that is unknown, it is the time it takes for as many calls to end as were
-    /// refused in both buckets. The delay is clamped to 100 ms to 30 s, and randomly lengthened by up to 100 %. The
-    /// client must not retry if there were at least 20 arrivals and more than half of them were retries.
+    /// The delay is the wait that the refusal states. If the refusal states none, the delay is the time in which as
+    /// many calls end as were refused in both buckets. It is clamped to 100 ms to 30 s, and randomly lengthened by up
+    /// to 100 %. The client must not retry if both buckets contain at least 20 arrivals in total and more than half of
+    /// them are retries.
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
         self.roll_buckets(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);

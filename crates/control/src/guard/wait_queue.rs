@@ -29,7 +29,7 @@ pub struct WaiterId(NonZeroU64);
 
 /// A first-come, first-served queue of waiting calls. Each step takes logarithmic time.
 ///
-/// The owner guards the queue with a lock, and checks that it is not [full](Self::is_full) before it adds a call.
+/// The owner guards the queue with a lock, and checks that the queue is not [full](Self::is_full) before adding a call.
 /// Wakers returned by methods must be woken or dropped after the lock is released.
 ///
 /// ```
@@ -232,7 +232,7 @@ const fn lowest_bit(number: usize) -> usize {
     number & number.wrapping_neg()
 }
 
-/// The wakers to call after a change to the queue: that of the call that is now first, and that of a call that left.
+/// The wakers to call after a change to the queue: those of the call that is now first, and of a call that left.
 ///
 /// Wake or drop them after the queue's lock is released.
 #[derive(Debug, Default)]

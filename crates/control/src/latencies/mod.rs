@@ -68,7 +68,7 @@ struct Histogram {
 }
 
 impl Latencies {
-    /// Creates a running quantile. With 0.95, 95 of 100 latencies are below it.
+    /// Creates a running quantile. With 0.95, 95 of 100 latencies are below the quantile.
     ///
     /// `quantile` is clamped to 0.5 to 0.9999, and NaN is treated as 0.5.
     pub fn new(quantile: f64) -> Self {
@@ -93,8 +93,8 @@ impl Latencies {
         }
     }
 
-    /// Returns the quantile, or `None` until there are 100 samples, ten of them above it (200 samples for the 95th
-    /// percentile).
+    /// Returns the quantile, or `None` if there are too few samples. The minimum is 100, or the number of which ten
+    /// exceed the quantile if that is more: 200 for the 95th percentile.
     pub fn quantile(&self) -> Option<Duration> {
         let micros = self.quantile.load(Ordering::Relaxed);
         (micros != UNKNOWN).then(|| Duration::from_micros(micros))

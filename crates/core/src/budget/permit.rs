@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-/// The issuer of a permit. It is notified when a granted retry ends, or if it is never sent.
+/// The issuer of a permit, which is notified when a granted retry ends or is not sent.
 pub trait PermitIssuer: Send + Sync {
     /// Refunds `cost`, because the retry was never sent.
     fn give_back(&self, cost: u32);

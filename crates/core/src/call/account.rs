@@ -27,7 +27,7 @@ pub enum CallEnd {
 ///
 /// An account is created at the [start](Self::start) of the call if the budget counts calls, otherwise at the first
 /// failure. A gRPC call ends after its response has begun, so an account may outlive the call's state. A dropped
-/// account reports only the end of the current retry. A call without retries has the default value.
+/// account reports only the end of the current retry. The account of a call without retries is the default value.
 #[derive(Debug, Default)]
 pub struct Account {
     call: Permit,
@@ -96,8 +96,8 @@ impl Account {
         drop(call);
     }
 
-    /// Reports the success of an uncounted call without paid retries. Equivalent to [`settle`](Self::settle) on the
-    /// default account, but cheaper.
+    /// Reports the success of a call without paid retries, to a budget that does not count calls. Equivalent to
+    /// [`settle`](Self::settle) on the default account, but cheaper.
     #[inline]
     pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {
         budget.on_success(destination, 0);

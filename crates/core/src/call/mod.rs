@@ -1,7 +1,7 @@
 //! The state of one call, from its first failed attempt to its end.
 //!
-//! Every driver uses it: the retry layer, the stock `tower::retry::Policy`, plain operations and simulations. The
-//! driver sends attempts and waits; everything else happens here.
+//! Every driver uses it: the retry layer, the implementation of `tower::retry::Policy`, plain operations and
+//! simulations. The driver sends attempts and waits; everything else happens here.
 
 mod account;
 mod refusal;

@@ -63,7 +63,7 @@ pub struct FailedAttempt<'a> {
     pub destination: &'a str,
     /// The current monotonic time, for the budget.
     pub now: Duration,
-    /// Returns `true` if the driver can wait. It is called only if there is a delay.
+    /// A function that returns `true` if the driver can wait. It is called only if there is a delay.
     pub can_wait: fn() -> bool,
 }
 

@@ -19,8 +19,8 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 
 /// Erases a guard's type, for example if the guards are listed in a config file.
 ///
-/// Each admitted attempt allocates once, and once more if the guard holds its place until the body ends. A zero-sized
-/// ticket allocates nothing. A ticket from another guard has no effect.
+/// Each admitted attempt allocates once, and once more if its ticket is kept until the body ends. A zero-sized ticket
+/// allocates nothing. A ticket from another guard has no effect.
 ///
 /// ```
 /// # use core::time::Duration;

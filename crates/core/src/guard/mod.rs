@@ -54,15 +54,15 @@
 //!    limit that the caller set itself.
 //! 6. If the call waits or is not sent, a clone replaces the ready instance, because a ready instance may hold a
 //!    permit.
-//! 7. The future holds a pass, which ends its ticket exactly once, even if the future is dropped or panics. The ticket
-//!    is *judged* at the response (gRPC: at the trailers). If it is dropped, it is *abandoned* if the inner future has
-//!    been polled, and *unsent* otherwise.
+//! 7. The future ends its ticket exactly once, even if it is dropped or panics. The ticket is *judged* at the response
+//!    (gRPC: at the trailers). If the future is dropped earlier, the ticket is *abandoned* if the inner future has been
+//!    polled, and *unsent* otherwise.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
 //! 9. [`Health`] is derived from the classification. A success maps to `Served`, and a retryable failure to `Failed`,
 //!    `Unavailable` or `Overloaded`. Permanent failures have their own table. An error in the caller's own body maps to
 //!    `Ignored`. Custom classifiers change the classification, and therefore the health.
-//! 10. If the guard holds its place until the end of the body, [`end_ticket`](Guard::end_ticket) returns the ticket.
-//!     The response body then ends the ticket as *over*.
+//! 10. If a guard needs the ticket until the end of the body, [`end_ticket`](Guard::end_ticket) returns it. The
+//!     response body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier runs. No outer breaker, limit, throttle or budget counts it.
 //! 12. The retry layer sends the attempt again only if [`Refused::wait`] is at most 5 s (1 s for a circuit breaker).
 //!     The wait must also fit within the deadline and the elapsed-time limit. A request that is not repeatable is sent

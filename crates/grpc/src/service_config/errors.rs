@@ -135,8 +135,8 @@ impl ServiceConfigError {
         &self.reason
     }
 
-    /// Returns the line and column of a JSON syntax error, both from 1, or `None` for other errors. The column is 0 if
-    /// the text ends at the start of a line.
+    /// Returns the line and column of a JSON syntax error, both counted from 1, or `None` for other errors. The column
+    /// is 0 if the text ends at the start of a line.
     pub fn position(&self) -> Option<(usize, usize)> {
         self.position
     }

@@ -23,8 +23,8 @@ use crate::RetryThrottle;
 /// | [`update`](Self::update) with an invalid one | unchanged |
 /// | [`unresolved`](Self::unresolved), until `use_default` or a valid `update` | none, not even the default; calls must fail |
 ///
-/// The [`throttle`](Self::throttle) survives all changes. If `retryThrottling` changes, the bucket keeps the same
-/// fraction of its size.
+/// The [`throttle`](Self::throttle) survives all changes. If `retryThrottling` changes, the bucket stays filled to the
+/// same fraction.
 ///
 /// ```
 /// # use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};

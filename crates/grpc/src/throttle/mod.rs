@@ -80,7 +80,7 @@ impl RetryThrottle {
         self.bucket.configure(settings);
     }
 
-    /// Returns the remaining tokens in thousandths, or `None` without settings.
+    /// Returns the remaining tokens in thousandths, or `None` if the throttle has no settings.
     pub fn tokens_thousandths(&self) -> Option<u32> {
         self.bucket.tokens()
     }

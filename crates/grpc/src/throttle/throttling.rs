@@ -6,8 +6,8 @@ use crate::decimal::Decimal;
 ///
 /// Both are stored in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
 ///
-/// The default is a bucket of 10 tokens, and 0.1 per success. Retries then stop after 5 failures in a row, or when more
-/// than one in eleven attempts keeps failing.
+/// The default is a bucket of 10 tokens, and 0.1 per success. Retries then stop after 5 failures in a row, or if more
+/// than one in eleven attempts fails over a long time.
 ///
 /// ```
 /// # use reattempt_grpc::RetryThrottling;

@@ -34,9 +34,10 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// - If a header has several values, on one line or several, the longest delay is used. A shorter one could make the
 ///   retry arrive too early for the server.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
-/// - `false` prevents any retry. It takes precedence over `true` and every other rule.
-/// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
-///   or classifiers.
+/// - The value `false` of `x-should-retry` or `stripe-should-retry` prevents any retry. It takes precedence over `true`
+///   and every other rule.
+/// - The value `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's
+///   own rules or classifiers.
 /// - A header that cannot be parsed is ignored.
 /// - A date with the wrong day of the week is ignored: `Mon, 06 Nov 1994` was a Sunday.
 /// - A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is in the 1900s,
@@ -187,7 +188,7 @@ impl Hinted {
     /// Combines these hints with the verdict for the same response.
     ///
     /// `x-should-retry: true` turns a permanent verdict for a 4xx or 5xx status into a transient one. The request is
-    /// then retried if it is [repeatable](crate::is_repeatable). It changes no other verdict.
+    /// then retried if it is [repeatable](crate::is_repeatable). The header changes no other verdict.
     ///
     /// ```
     /// # use std::time::SystemTime;

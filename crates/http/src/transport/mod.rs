@@ -25,7 +25,7 @@ use reattempt_replay::ReplayError;
 ///
 /// | cause | verdict |
 /// |---|---|
-/// | no connection was made: refused, unreachable, timed out, name not found, closed or reset during the TLS handshake, or ended there by the alert internal_error | not processed, [`Connect`](FailureKind::Connect) |
+/// | no connection was made: refused, unreachable, timed out, name not found, or closed, reset or ended by the alert internal_error during the TLS handshake | not processed, [`Connect`](FailureKind::Connect) |
 /// | the call waited for a connection that another call gave up or failed to open | not processed, [`Connect`](FailureKind::Connect) |
 /// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY excluded the request, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |

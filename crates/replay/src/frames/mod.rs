@@ -2,7 +2,7 @@
 //!
 //! A frame is added at the end when it is read from the caller's body. It is freed at the front when the slowest reader
 //! has passed it. A position is a number of frames from the start of the body. Each kept frame counts the readers
-//! positioned right before it. Moving, joining and leaving therefore take constant time, regardless of the number of
+//! positioned right before it. A reader therefore moves, joins and leaves in constant time, regardless of the number of
 //! readers and frames.
 
 mod chunk;

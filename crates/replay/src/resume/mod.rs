@@ -7,8 +7,8 @@
 //! | the first response | rule |
 //! |---|---|
 //! | request | a GET without its own `Range` and without a precondition such as `If-None-Match` |
-//! | status | 200, because the body is the whole content only then |
-//! | `Content-Length` | present, because it reveals a premature end, and a layer that decodes the body removes it |
+//! | status | 200, because only then is the body the whole content |
+//! | `Content-Length` | present, because it reveals a premature end, and because a layer that decodes the body would have removed it |
 //! | `Transfer-Encoding` | absent, because it overrides `Content-Length` (RFC 9112 §6.3) |
 //! | `Content-Encoding` | absent, because a compressor may not produce the same bytes twice |
 //! | validator | one strong `ETag`; without an `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |

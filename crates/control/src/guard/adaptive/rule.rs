@@ -72,9 +72,9 @@ const RENEWAL: u32 = 30;
 ///
 /// | queued calls | change of the limit |
 /// |---|---|
-/// | at most `s` | + `6 s` |
-/// | below `3 s` | + `s` |
-/// | above `6 s`, or calls were dropped | − `s` |
+/// | at most `s` | + `6 · s` |
+/// | below `3 · s` | + `s` |
+/// | above `6 · s`, or calls were dropped | − `s` |
 ///
 /// The latency is a window's 90th percentile, and the baseline is the lowest latency so far. After 30 windows, the
 /// baseline is measured again as soon as a window uses half of the limit. The limit is halved for one window, and that

@@ -84,7 +84,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         }))
     }
 
-    /// Sets how many calls may wait per destination, and for how long. Default: none.
+    /// Sets how many calls may wait per destination, and for how long. By default, no calls wait.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rules| rules.places.patience = Patience { calls, time }))
     }

@@ -32,7 +32,7 @@ pub struct LimitWindow {
     pub dropped: u32,
     /// The 90th percentile of the latencies of served calls, or of the last 256 if there are more.
     pub latency: Option<Duration>,
-    /// The highest number of calls in flight at the start of a call.
+    /// The highest number of calls that were in flight when a call of the window started.
     pub in_flight: u32,
 }
 

@@ -38,7 +38,7 @@ impl fmt::Display for BreakerState {
 pub struct StateChange {
     /// The name of the breaker.
     pub name: Arc<str>,
-    /// The destination. It is empty for the state shared by destinations without their own.
+    /// The destination, or an empty string for the state that destinations without their own state share.
     pub destination: Arc<str>,
     /// The previous state.
     pub from: BreakerState,

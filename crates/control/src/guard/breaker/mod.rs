@@ -85,7 +85,7 @@ use counts::Outcome;
 ///   probe that is abandoned, excluded or unsent frees its place, as does one whose callback or predicate panics.
 /// - A run of consecutive failures continues from one window to the next.
 /// - If the server requests a longer delay in the failure that opens the breaker, the open time is that delay. It is
-///   capped at [`max_open_time`](Self::max_open_time), but the rate rule always respects up to 30 s.
+///   capped at [`max_open_time`](Self::max_open_time); under the rate rule, the cap is at least 30 s.
 /// - Time does not go backwards: an earlier time is replaced by the latest one.
 /// - At most [`max_destinations`](Self::max_destinations) destinations have their own breaker. If the table is full, a
 ///   new destination replaces one without a call in flight, preferably one with a closed breaker and an empty window,
@@ -139,7 +139,7 @@ impl CircuitBreaker {
         self.step(destination, now, |machine| *machine.window.counts())
     }
 
-    /// Returns the time from `now` until a probe may be sent to `destination`, or `None` unless the breaker is open.
+    /// Returns the time from `now` until a probe may be sent to `destination`, or `None` if the breaker is not open.
     pub fn open_time_left_at(&self, destination: &str, now: Duration) -> Option<Duration> {
         self.step(destination, now, |machine| {
             let expiry = machine.expiry.filter(|_| machine.state == BreakerState::Open);

@@ -19,7 +19,8 @@ pub(super) const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is
 
 /// Each setter returns a new breaker with its own state.
 impl CircuitBreaker {
-    /// Creates the default breaker, which opens if half of at least 20 calls in a minute fail, or 20 calls in a row.
+    /// Creates the default breaker, which opens if half of at least 20 calls in a minute fail, or if 20 calls in a row
+    /// fail.
     pub fn rate() -> Self {
         Self(PerDestination::new(Arc::new(Rules {
             interval: MINUTE,
@@ -77,8 +78,8 @@ impl CircuitBreaker {
     ///
     /// [`Counts`] then excludes calls in flight. A [`min_calls`](Self::min_calls) above `calls` is lowered to `calls`.
     /// Every call takes its destination's lock, and each of the first 1000 calls in the window needs 24 bytes. Prefer a
-    /// time-based window for clients with variable load, because old failures remain here until other calls replace
-    /// them.
+    /// time-based window for clients with variable load, because old failures remain in a window of calls until other
+    /// calls replace them.
     #[doc(alias("sliding_window_size", "COUNT_BASED"))]
     pub fn last_calls(self, calls: u32) -> Self {
         self.set(|rules| (rules.interval, rules.last_calls) = (Duration::ZERO, calls.max(1)))
@@ -161,8 +162,8 @@ impl CircuitBreaker {
 
     /// Sets the trip rule to a predicate on the counts, called after each failure in the closed state.
     ///
-    /// No lock is held during the call. By default, a [`counting`](Self::counting) breaker opens after more than 5
-    /// consecutive failures.
+    /// No lock is held while the predicate runs. By default, a [`counting`](Self::counting) breaker opens after more
+    /// than 5 consecutive failures.
     pub fn ready_to_trip(self, rule: impl Fn(&Counts) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.trip = Trip::Counts(Arc::new(rule)))
     }

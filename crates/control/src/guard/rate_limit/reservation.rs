@@ -9,8 +9,8 @@ use super::tokens::Booking;
 
 /// A reservation of tokens taken in advance, as in x/time/rate.
 ///
-/// A reservation's time stays the same if the rate or the burst changes. Dropping a reservation does not return its
-/// tokens; [`cancel`](Self::cancel_at) does.
+/// The time at which the tokens may be used stays the same if the rate or the burst changes. Dropping a reservation
+/// does not return its tokens; [`cancel`](Self::cancel_at) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
     /// `Some` if the tokens were granted.
@@ -34,7 +34,7 @@ impl Reservation {
 
     /// Returns the tokens, except those that later reservations have borrowed.
     ///
-    /// Has no effect after the reservation's time, or if it was already cancelled.
+    /// Has no effect once the tokens may be used, or if the reservation was already cancelled.
     pub fn cancel_at(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);

@@ -32,7 +32,7 @@ impl RateLimit {
     }
 
     /// Sets the longest reset that is [followed](Self::follow_at). Default: 1 h. Some servers send a Unix time where
-    /// others send seconds. If read as seconds, it would stop all calls for decades.
+    /// others send seconds. If a Unix time were read as seconds, it would stop all calls for decades.
     pub fn longest_reset(self, longest: Duration) -> Self {
         self.following(|following| following.longest_reset = longest)
     }
@@ -40,7 +40,7 @@ impl RateLimit {
     /// Sets the maximum interval between calls while the limit [follows](Self::follow_at) a server. Default: 1 min.
     ///
     /// Without trial calls, a single response with no remaining calls, even a mistaken one, would stop all calls until
-    /// its reset. The response to a trial call replaces it. [`Duration::MAX`] obeys the server strictly.
+    /// its reset. The response to a trial call replaces the earlier one. [`Duration::MAX`] obeys the server strictly.
     pub fn trial_interval(self, interval: Duration) -> Self {
         self.following(|following| following.trial_interval = interval)
     }

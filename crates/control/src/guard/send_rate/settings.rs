@@ -18,7 +18,7 @@ impl SendRate {
         Self(PerDestination::new(Rule { limit, burst: 0, patience, following: None, kind }))
     }
 
-    /// Sets how many calls may wait per destination, and for how long. Default: 1024 for 30 s, as in a
+    /// Sets how many calls may wait per destination, and for how long. Default: 1024 calls for 30 s, as in a
     /// [`RateLimit`](crate::RateLimit).
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
