@@ -26,10 +26,11 @@ pub(crate) enum Scene {
     Rolling,
     Streams,
     Tls,
+    TlsFaults,
     Replaced,
 }
 
-const ALL: [Scene; 5] = [Scene::Faults, Scene::Rolling, Scene::Streams, Scene::Tls, Scene::Replaced];
+const ALL: [Scene; 6] = [Scene::Faults, Scene::Rolling, Scene::Streams, Scene::Tls, Scene::TlsFaults, Scene::Replaced];
 
 /// Returns the scenes with these names, or all.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<Scene>, BoxError> {
@@ -66,6 +67,7 @@ impl Scene {
             Self::Rolling => "rolling",
             Self::Streams => "streams",
             Self::Tls => "tls",
+            Self::TlsFaults => "tls-faults",
             Self::Replaced => "replaced",
         }
     }
@@ -78,6 +80,9 @@ impl Scene {
                 "200 streams on each connection: one server is killed, one is stopped, one ends in good order"
             }
             Self::Tls => "TLS and HTTP/2: each server in turn ends in good order and is restarted on its port",
+            Self::TlsFaults => {
+                "TLS and HTTP/2: one server is killed and restarted, one is stopped, and the port of one is a black hole"
+            }
             Self::Replaced => {
                 "each server in turn is replaced by one at another address, as a DNS server answers, which also fails"
             }
@@ -86,17 +91,19 @@ impl Scene {
 
     pub(crate) async fn play(self) -> Result<Verdict, BoxError> {
         match self {
-            Self::Faults => faults().await,
+            Self::Faults => faults(self.name(), false).await,
             Self::Rolling => rolling().await,
             Self::Streams => streams().await,
             Self::Tls => over_tls().await,
+            Self::TlsFaults => faults(self.name(), true).await,
             Self::Replaced => replaced().await,
         }
     }
 }
 
-async fn faults() -> Result<Verdict, BoxError> {
-    let mut stage = Stage::listed("faults", Setup { https: false, work: WORK }, false, RetryBudget::default()).await?;
+/// Over HTTP/1.1, or over TLS and HTTP/2.
+async fn faults(name: &str, https: bool) -> Result<Verdict, BoxError> {
+    let mut stage = Stage::listed(name, Setup { https, work: WORK }, https, RetryBudget::default()).await?;
     let [killed, stopped, vanishing, ..] = stage.cluster.addresses()[..] else { return Err("five servers".into()) };
     let load = stage.open();
     seconds(1.0).await;
