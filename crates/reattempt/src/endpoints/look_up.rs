@@ -100,6 +100,8 @@ impl<F> Endpoints<Every<ByClosure<F>>> {
     ///
     /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
     /// called again after 1 s. This delay doubles with each further failure, up to 30 s.
+    ///
+    /// The text of a key is the endpoint's name in logs and metrics, so it must not contain credentials.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,

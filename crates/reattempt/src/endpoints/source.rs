@@ -35,6 +35,8 @@ pub struct List<K>(Vec<(usize, K)>);
 impl<K: Display> Endpoints<List<K>> {
     /// Lists the servers' keys, such as addresses. [`connect`](Self::connect) creates a client for each.
     ///
+    /// The text of a key is the endpoint's name in logs and metrics, so it must not contain credentials.
+    ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
     pub fn list(keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
