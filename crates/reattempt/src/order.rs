@@ -11,7 +11,7 @@
 //! | 3 | an overall timeout, tower's `Timeout` | limits the time of all attempts together, and cancels them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a separate call, so a POST is not repeated because a later hop failed |
-//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error that it can resume after |
+//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error, after which this layer resumes the download |
 //! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
 //! | 8 | **the retry layer** | |
 //! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
@@ -25,28 +25,28 @@
 //! | innermost | the client | |
 //!
 //! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit
-//! is released during the wait. A tonic interceptor cannot retry a call, because it does not send it. Put the
-//! interceptor on the channel that the retry layer wraps.
+//! is released during the wait. A tonic interceptor cannot retry a call, because the interceptor does not send it. Put
+//! the interceptor on the channel that the retry layer wraps.
 //!
 //! # Services with state in each clone
 //!
 //! The layer sends the first attempt through the instance that is ready, and each retry through a clone of the previous
 //! retry's instance. The first retry uses a clone of a spare instance that all clones of the client share. This makes
 //! no difference if clones of the inner service share their state, as with a `Buffer`, a pool or tonic's `Channel`. A
-//! round-robin service with a counter in each clone picks endpoints 0, 0 and 1, so the first retry goes to the first
-//! attempt's endpoint. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at
-//! the cost of one clone per call.
+//! round-robin service with a counter in each clone picks endpoints 0, 0 and 1 for three attempts, so the first retry
+//! goes to the first attempt's endpoint. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call), it
+//! picks 0, 1 and 2, at the cost of one clone per call.
 //!
-//! The layer never stores an instance that is ready. When a `LoadShed` refuses a call, its instance stays in the queue
-//! of the inner limit, and later gets a permit. Therefore call `send`, or drop the clone after the call. A refused
-//! handle that stays alive takes the permit that its own retry needs.
+//! The layer never stores an instance that is ready. When a `LoadShed` refuses a call, the instance that refused it
+//! stays in the queue of the inner limit, and later gets a permit. Therefore call `send`, or drop the clone after the
+//! call. A refused clone that stays alive takes the permit that its own retry needs.
 //!
 //! # Turning the layer off with a setting
 //!
 //! `option_layer(wanted.then(RetryLayer::http))` returns tower's `Either`, whose type differs from that of the wrapped
-//! client. It has no `send` method (E0599), and its two variants take different request types. Instead, keep the layer
-//! and set [`never_retry`](crate::RetryPolicy::never_retry). Each call is then a single attempt, and its body is not
-//! saved:
+//! client. `Either` has no `send` method (E0599), and its two variants take different request types. Instead, keep the
+//! layer and set [`never_retry`](crate::RetryPolicy::never_retry). Each call is then a single attempt, and its body is
+//! not saved:
 //!
 //! ```
 //! use reattempt::{RetryLayer, RetryPolicy};
@@ -188,10 +188,10 @@
 //! - **hyper-util's legacy client** resends a request on a new connection if a pooled one closed before anything was
 //!   written. That is safe, and limited by the number of pooled connections.
 //!   `Client::builder(…).retry_canceled_requests(false)` turns it off. Over HTTP/2, calls can wait for a connection
-//!   that another call is opening. If that call is cancelled, the layer resends the waiting calls once, without
+//!   that another call is opening. If that other call is cancelled, the layer resends the waiting calls once, without
 //!   counting an attempt. A call's last attempt is not resent.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server refused unprocessed
-//!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns the latter off.
+//!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns these retries off.
 //!   reqwest also follows redirects. By default, there is therefore no proof that a POST was not processed, and only a
 //!   repeatable POST is retried. Use `redirect::Policy::none()` on the client and
 //!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol. Every POST is then retried after 429 or

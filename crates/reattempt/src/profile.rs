@@ -1,7 +1,7 @@
 //! Profiles: the delays and limits of well-known libraries and services, by name.
 //!
-//! A profile sets the delays and limits of a policy. A limit or budget that is set on the policy itself takes
-//! precedence, regardless of the order. A profile never changes which requests are safe to repeat. It sets a budget
+//! A profile sets the delays and limits of a policy. A limit or budget that is set on the policy itself, before or
+//! after the profile, takes precedence. A profile never changes which requests are safe to repeat. It sets a budget
 //! only if its table lists one.
 //!
 //! Three profiles also classify the service's failures, because delays alone would not suffice. GitHub, for example,
@@ -31,18 +31,18 @@
 //! | [`go_backoff_uncapped`] | 1 min doubling | | |
 //! | [`go_backoff_full_jitter`] | full jitter, 30 s doubling to 10 min | | |
 //! | [`retryablehttp`] | 1 s doubling to 30 s | 5 | |
-//! | [`retryablehttp_linear`] | `n + 1` times a random delay from 1 s to 30 s | 5 | |
+//! | [`retryablehttp_linear`] | a random delay from 1 s to 30 s, times the number of the retry | 5 | |
 //! | [`aws`] | full jitter, 1 s doubling to 20 s; with its quota as the budget | 3 | |
 //! | [`stripe`] | full jitter, 500 ms doubling to 4 s | 3 | |
-//! | [`google`] | 1 s doubling to 16 s, plus up to 1 s each | 6 | |
+//! | [`google`] | 1 s doubling to 16 s, each plus up to 1 s | 6 | |
 //! | [`twitter_streaming`] | immediate, then depending on the kind of failure | | |
 //! | [`github`] | 60 s doubling after a rate limit, otherwise like [`standard`]; with its classifier | 3 | 5 min |
 //! | [`kubernetes`] | 1 s doubling to 30 s, ± 50 %; with its classifier | 11 | |
 //! | [`openai`] | 500 ms doubling to 8 s, less up to a quarter; with its classifier | 3 | |
 //!
-//! An empty cell means that there is no limit, as in the source. The policy's budget still ends such calls. The default
-//! budget grants three retries while no call succeeds, unless their delays reach ten minutes. For no limit at all, set
-//! [`RetryBudget::unlimited`].
+//! An empty cell means that there is no limit, as in the source. The policy's budget still ends such calls. While no
+//! call succeeds, the default budget grants three retries, or ten after lost connections. It grants more only after ten
+//! minutes without a failure. For no limit at all, set [`RetryBudget::unlimited`].
 //!
 //! If the source has no jitter, neither does its profile. Clients that fail at the same time then also retry at the
 //! same time; [`ScheduleExt::jittered`] spreads them out.
@@ -215,7 +215,7 @@ pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
 /// |---|---|---|---|---|---|---|
 /// | 1 s | 2 | 20 s | full | 3 | no limit | [`RetryBudget::aws_quota`] |
 ///
-/// Each call creates a profile with its own quota. Policies built from clones of one profile share its quota.
+/// Each call of `aws` creates a profile with its own quota. Policies built from clones of one profile share that quota.
 pub fn aws() -> Profile<Exponential> {
     let mut profile = limited(full_jitter(1000, 20_000), 3);
     profile.budget = Some(RetryBudget::aws_quota());
@@ -261,9 +261,9 @@ pub fn google() -> Profile<TruncatedExponential> {
 ///
 /// Each kind of failure has its own count. There is no limit on attempts or elapsed time, and no jitter.
 ///
-/// In a policy, all counts restart with each call, which is enough for connecting. A layer cannot detect the end of the
-/// stream itself. The stream's owner therefore keeps the schedule in a [`Reconnecting`](crate::schedule::Reconnecting),
-/// and resets it after each message.
+/// In a policy, all counts restart with each call, which is enough for connecting. The retry layer cannot detect that
+/// the stream has ended. The stream's owner therefore keeps the schedule in a
+/// [`Reconnecting`](crate::schedule::Reconnecting), and resets it after each message.
 ///
 /// ```
 /// use reattempt::{Verdict, profile, retry};
@@ -315,9 +315,9 @@ pub fn twitter_streaming() -> Profile<SharedSchedule> {
 
 /// Returns the rules for clients of GitHub's REST API.
 ///
-/// | failure | delays | longest delay for the server | attempts | elapsed time |
+/// | failure | delays | longest delay that the server may ask for | attempts | elapsed time |
 /// |---|---|---|---|---|
-/// | rate limit: 429, and 403 that [`classify::github`](crate::classify::github) recognises | the delay that the server asks for, otherwise 60 s doubling, plus up to 6 s each | 60 s | 3 | 5 min |
+/// | rate limit: 429, and 403 that [`classify::github`](crate::classify::github) recognises | the delay that the server asks for, otherwise 60 s doubling, each plus up to 6 s | 60 s | 3 | 5 min |
 /// | any other | full jitter, 100 ms doubling to 5 s | 60 s | 3 | 5 min |
 ///
 /// GitHub documents the first row, and forbids requests before the delay has passed. The second row and the limits are

@@ -8,10 +8,11 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 pin_project! {
-    /// The future of a call through its own clone of a handle. It waits until the clone is ready, calls it, and drops
-    /// it immediately.
+    /// The future of a call through its own clone of a handle. The future waits until the clone is ready, calls it, and
+    /// immediately drops the clone.
     ///
-    /// If `poll_ready` returns an error, so does the future. If it is polled again after completion, it stays pending.
+    /// If `poll_ready` returns an error, so does the future. A future that is polled again after completion stays
+    /// pending.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.
@@ -56,7 +57,7 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
 // trait object, only a future with a named type can be spawned.
 macro_rules! send_method {
     ($Future:ty) => {
-        /// Sends one request through a clone of this handle. It waits until the clone is ready, and calls it.
+        /// Sends one request through a clone of this handle. The call waits until the clone is ready.
         ///
         /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a clone of
         /// the handle's state. If the inner service changes its own state during a call, for example by opening a
@@ -64,11 +65,11 @@ macro_rules! send_method {
         /// `Buffer` does so for any service.
         ///
         /// # Errors
-        /// Returns the call's error, or the error of an inner service that does not become ready.
+        /// Returns the call's error, or the error from the inner service's `poll_ready`.
         ///
         /// # Cancel safety
-        /// Dropping the future cancels the call and every attempt in flight. Its places in guards are released, and the
-        /// tokens of an unsent retry are returned to the budget.
+        /// Dropping the future cancels the call and every attempt in flight. The call's places in guards are released,
+        /// and the tokens of an unsent retry are returned to the budget.
         pub fn send<Req>(&self, request: Req) -> $Future
         where
             Self: tower_service::Service<Req> + Clone,
@@ -83,8 +84,8 @@ pub(crate) use send_method;
 /// Checks at compile time that `service` accepts requests of type `Request`.
 ///
 /// If a wrapped client does not accept its requests, the compiler only reports that "the method exists, but its trait
-/// bounds were not satisfied". If you call this function, it reports the unsatisfied bound and the remedy. Remove the
-/// call once the program compiles.
+/// bounds were not satisfied". If you call this function, the compiler reports the unsatisfied bound and the remedy.
+/// Remove the call once the program compiles.
 ///
 /// ```
 /// use bytes::Bytes;

@@ -114,8 +114,7 @@ impl<F, P: RequestProtocol> FallbackLayer<F, P> {
         self
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the `Observer`
-    /// trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds any other observer.
     pub fn observe<O: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: O) -> Self {
         self.observe_with(observer)
     }

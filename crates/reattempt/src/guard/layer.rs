@@ -185,8 +185,7 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         &self.shared.guard
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the `Observer`
-    /// trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds any other observer.
     ///
     /// ```
     /// use reattempt::guard::{CircuitBreaker, GuardLayer};

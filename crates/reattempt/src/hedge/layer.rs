@@ -15,7 +15,7 @@ use crate::protocol::Protocol;
 /// - **The server processes a request more than once, concurrently.** Over HTTP, only safe methods (GET, HEAD, OPTIONS,
 ///   TRACE, QUERY) are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
-///   safe methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
+///   safe methods hedges every call**: use this layer only for methods that may run more than once (HG-14).
 /// - A losing attempt is cancelled but not undone: the server may still process it completely.
 /// - **After a failed attempt, the next one is sent immediately.** Over HTTP/2, it may use the same broken connection
 ///   and fail too. An outer [`RetryLayer`](crate::RetryLayer) retries after a delay.

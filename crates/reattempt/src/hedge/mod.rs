@@ -3,7 +3,7 @@
 //! **Hedging multiplies load.** Each hedge is an additional request to a server that may be slow because it is
 //! overloaded. The budget must grant each hedge, and a delay based on a running quantile limits the number of hedges.
 //! **The server may process a request several times concurrently.** Over HTTP, only safe methods are therefore hedged,
-//! unless the caller allows others. A protocol that cannot distinguish safe methods hedges all of them.
+//! unless the caller allows others. A protocol that cannot distinguish safe methods hedges every call.
 //!
 //! The caller gets the outcome of the winning attempt. If several attempts were sent or one failed, the response has a
 //! [`Report`](crate::Report) in its extensions.

@@ -20,12 +20,12 @@ const DEFAULT_CAP: u32 = 5;
 /// **Hedging multiplies load, and the server processes requests more than once**: see the hazards of
 /// [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The first attempt is sent immediately. While there is no response, another one is sent after each `delay`, up to
+/// The first attempt is sent immediately. While there is no response, another attempt is sent after each `delay`, up to
 /// `max_attempts` in total.
 ///
 /// | an attempt ends with | effect |
 /// |---|---|
-/// | a response that is not retryable: 200, but also 404 | it wins; the other attempts are dropped before it is returned |
+/// | a response that is not retryable: 200, but also 404 | the response wins; the other attempts are dropped before it is returned |
 /// | a retryable failure: 503, a lost connection | the next attempt is sent immediately |
 /// | a retryable failure in which the server asks for a delay, for example with `Retry-After` | the next attempt is sent after that delay |
 /// | a retryable failure in which the server forbids a retry | no further attempt is sent; those in flight continue |
@@ -34,8 +34,8 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// If all attempts fail, the call returns the last outcome.
 ///
-/// A refused response is dropped before the next attempt is created, which may need the connection. The budget decides
-/// before that. If it refuses the hedge, the call returns the response.
+/// A refused response is dropped before the next attempt is sent, because that attempt may need its connection. The
+/// budget decides before the response is dropped. If the budget refuses the hedge, the call returns the response.
 ///
 /// Hedging requires a tokio runtime with its time driver enabled. Without any runtime, calls are sent but not hedged.
 ///
@@ -44,7 +44,7 @@ const DEFAULT_CAP: u32 = 5;
 /// | setting | default | reason |
 /// |---|---|---|
 /// | delay | the 95th percentile of observed latencies | at most one call in twenty is slow enough to be hedged |
-/// | `max_attempts` | 2 | slow calls then add at most 5 % of load |
+/// | `max_attempts` | 2 | the hedges of slow calls then add at most 5 % to the load |
 /// | `attempts_cap` | 5 | limits the attempts that call options or a method's overrides may set |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for a longer delay should not get another attempt |
@@ -197,17 +197,17 @@ where
     }
 
     /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, so a first attempt is
-    /// hedged if it is slower than 95 of 100. Each hedge of a call then adds at most 1 − q to the load (5 % with two
-    /// attempts).
+    /// hedged if it is slower than 95 of 100 first attempts. With two attempts per call, the hedges of slow calls then
+    /// add at most 5 % to the load; with three, at most 10 %.
     ///
-    /// No call is hedged until there are enough samples: at least 100, and ten beyond the quantile (200 samples for
-    /// 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never below it.
-    /// The timer has a resolution of 1 ms. Older samples count less: all weights are halved after every 2000 samples
-    /// (for 0.95; 10,000 for 0.99). All calls of the policy share the samples, so use separate policies for different
-    /// kinds of calls.
+    /// No call is hedged until there are at least 100 samples, and at least ten of them are above the quantile. That
+    /// takes 200 samples for 0.95, and 1000 for 0.99. The estimate is at most 6.25 % above the true quantile of the
+    /// samples, and never below it. The timer has a resolution of 1 ms. Older samples count less: all weights are
+    /// halved after every 2000 samples (for 0.95; 10,000 for 0.99). All calls of the policy share the samples, so use
+    /// separate policies for different kinds of calls.
     ///
-    /// A first attempt that is slower than the delay is always recorded as a sample. An attempt that fails sooner is
-    /// not. Hedges after a failure are limited only by the budget.
+    /// A first attempt that is slower than the delay is always recorded as a sample. A first attempt that fails sooner
+    /// is not recorded. Hedges after a failure are limited only by the budget.
     ///
     /// `quantile` is clamped to between 0.5 and 0.9999, and NaN is treated as 0.5.
     pub fn delay_quantile(self, quantile: f64) -> Self {
@@ -218,10 +218,10 @@ where
     /// Sets the time from the start of a call after which no further attempt is sent. `None` removes the limit.
     /// Default: 30 s.
     ///
-    /// The limit does not interrupt attempts. It ends the wait until the service is ready for a hedge.
+    /// The limit does not interrupt attempts. It does end a hedge's wait for a service that is not ready.
     ///
-    /// With the inner service's own error type, there is one exception. The wait continues if no attempt is in flight,
-    /// the last failed response was already dropped, and there is no error or response to return.
+    /// There is one exception if calls keep the inner service's error type. The wait continues if no attempt is in
+    /// flight, the last failed response was already dropped, and there is no error or response to return.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
@@ -235,9 +235,10 @@ where
 
     /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// If the budget refuses a hedge, the attempts in flight continue, and the call sends no more (HG-8). For a hedge
-    /// of a slow call, the budget gets a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a
-    /// retry layer uses the same budget, wrap it in a [`SpendOnly`](crate::budget::SpendOnly) here.
+    /// If the budget refuses a hedge, the attempts in flight continue, and the call sends no further attempts (HG-8).
+    /// For a hedge of a slow call, the budget gets a failure of the kind
+    /// [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer uses the same budget, wrap the budget in a
+    /// [`SpendOnly`](crate::budget::SpendOnly) here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<P, T, Mode> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
@@ -263,7 +264,7 @@ where
         self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds any other observer.
     pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)
     }

@@ -14,7 +14,7 @@ impl RetryPolicy<Operations> {
     /// Creates a policy for [`retry`](crate::retry()) and [`retry_blocking`](crate::operation::retry_blocking) with the
     /// defaults listed at [`RetryPolicy`]. All calls share one budget.
     ///
-    /// The policy has no attempt timeout and no hook, because the operation itself can do both.
+    /// The policy has no attempt timeout and no hook, because the operation can limit and prepare each attempt itself.
     ///
     /// ```
     /// use reattempt::{RetryPolicy, retry};

@@ -129,7 +129,7 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         })
     }
 
-    /// Classifies errors. Use it if the kind of failure matters, as for a schedule per kind, or for a budget that
+    /// Classifies errors. Use this if the kind of failure matters: for a schedule per kind, or for a budget that
     /// charges more for some kinds. This replaces an earlier [`when`](Self::when).
     ///
     /// The closure returns a verdict, optionally with the delay that the server asked for. If the verdict is success or

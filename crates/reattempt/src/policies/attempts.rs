@@ -61,7 +61,7 @@ where
     }
 }
 
-/// A client whose policy may have guards for its attempts, and endpoints.
+/// A client whose policy may have guards and endpoints for its attempts.
 pub struct Attempts<S, P: RequestProtocol> {
     pub(super) guarded: Guarded<Directions<S, P>, Guards, P, Errors<P>>,
 }

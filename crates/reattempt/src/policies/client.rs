@@ -73,7 +73,7 @@ impl<S: Clone, P: RequestProtocol + Clone> PolicyClient<S, P> {
         Self { stack, shared: Arc::new(shared) }
     }
 
-    /// Returns a handle to this client with options for all its calls. They override the policies' settings. A
+    /// Returns a handle to this client with options for all its calls. These options override the policies' settings. A
     /// request's own options override both.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { stack: self.stack.with_options(options), shared: Arc::clone(&self.shared) }

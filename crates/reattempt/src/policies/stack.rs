@@ -17,10 +17,10 @@ pub type TableBudget = Arc<dyn Budget>;
 /// A retry policy whose schedule and budget are chosen at run time.
 pub type TablePolicy<P> = RetryPolicy<P, SharedSchedule, TableBudget, <P as RequestProtocol>::Errors>;
 
-/// A policy of a [`PolicyTable`](super::PolicyTable): retries, then the guards of each attempt, then its endpoints.
+/// A policy of a [`PolicyTable`](super::PolicyTable): retries, then the guards of each attempt, then the endpoints.
 ///
-/// Guards and endpoints are optional. All three classify outcomes with the same protocol value. Clones share the state
-/// of the budget, the guards and the endpoints.
+/// Guards and endpoints are optional. Retries, guards and endpoints classify outcomes with the same protocol value.
+/// Clones share the state of the budget, the guards and the endpoints.
 pub struct PolicyStack<P: RequestProtocol> {
     pub(super) policy: TablePolicy<P>,
     pub(super) guards: GuardLayer<Option<SharedGuard>, P, P::Errors>,
@@ -37,7 +37,7 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
 
     /// Changes the retry policy.
     ///
-    /// Set the time limit of attempts with [`guards`](Self::guards), so that the guards record it as a failure.
+    /// Set the time limit of attempts with [`guards`](Self::guards), so that the guards record a timeout as a failure.
     pub fn retries(self, change: impl FnOnce(TablePolicy<P>) -> TablePolicy<P>) -> Self {
         Self { policy: change(self.policy), ..self }
     }

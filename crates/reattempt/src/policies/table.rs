@@ -47,8 +47,8 @@ impl<P: RequestProtocol> PolicyTable<P> {
         self
     }
 
-    /// Keeps a value alive while the table is current or a client uses it, for example the task that replaces the
-    /// table.
+    /// Keeps a value, for example the task that replaces the table, alive while the table is current or a client uses
+    /// it.
     pub fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _owner: Some(owner), ..self }
     }

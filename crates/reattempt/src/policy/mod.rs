@@ -202,7 +202,7 @@ where
         self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds any other observer.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -219,8 +219,8 @@ where
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// Sets how long a refused response may be drained before its connection is closed. This time is part of the
-    /// retry's delay. Default: 50 ms.
+    /// Sets how long a refused response may be read, so that its connection can be reused, before the connection is
+    /// closed. This time is part of the retry's delay. Default: 50 ms.
     pub fn drain_time(self, time: Duration) -> Self {
         self.set(|settings| settings.drain_time = time)
     }
@@ -228,8 +228,8 @@ where
     /// Coordinates nested retry layers, so that attempts do not multiply. Default: `false`.
     ///
     /// An outer layer with this setting adds a marker to each request's extensions. An inner layer with this setting
-    /// then leaves all retries to the outer one. An inner layer without it retries. If that layer gives up, it records
-    /// this in the marker, and the outer layer stops too.
+    /// then leaves all retries to the outer one. An inner layer without this setting still retries. If it gives up, it
+    /// records this in the marker, and the outer layer stops too.
     ///
     /// This works only with `http::Request`. Reqwest requests have no public extensions for the marker.
     pub fn nested(self, nested: bool) -> Self {
@@ -241,10 +241,10 @@ where
     /// With `false`, a call that succeeds on the first attempt clones nothing. The instance that is ready sends the
     /// first attempt. The first retry uses a clone of a spare instance that all clones of the client share. Each later
     /// retry uses a clone of the previous retry's instance. A round-robin service with a counter in each clone then
-    /// picks endpoints 0, 0 and 1.
+    /// picks endpoints 0, 0 and 1 for three attempts.
     ///
     /// With `true`, retries use clones of the instance that sent the first attempt, so the same service picks endpoints
-    /// 0, 1 and 2. Use `true` for services whose clones have separate state. It is not needed if clones share their
+    /// 0, 1 and 2. Use `true` for services whose clones have separate state. This is not needed if clones share their
     /// state, as with tower's `Buffer` around a `Balance`, hyper-util's client or reqwest.
     ///
     /// ```

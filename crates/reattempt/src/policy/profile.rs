@@ -101,9 +101,9 @@ where
 {
     /// Sets a profile's schedule, limits and classifier, and its budget if it has one.
     ///
-    /// Limits and a budget that are set on the policy itself take precedence, regardless of the order. The schedule is
-    /// always replaced. If the old one was set with [`backoff`](Self::backoff), [`validate`](Self::validate) returns a
-    /// warning.
+    /// Limits and a budget that are set on the policy itself, before or after the profile, take precedence. The
+    /// schedule is always replaced. If the old schedule was set with [`backoff`](Self::backoff),
+    /// [`validate`](Self::validate) returns a warning.
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<P, S, RetryBudget, Mode> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
         settings.chosen.backoff_replaced = settings.chosen.backoff;

@@ -96,8 +96,8 @@ where
     /// them.
     ///
     /// A call whose deadline has already passed is not sent. Inner services with a `BoxError` require this setting,
-    /// because that type does not implement `Error`. Without it, a deadline ends a call only if the protocol has a
-    /// response for that.
+    /// because that type does not implement `Error`. Without this setting, a deadline ends a call only if the protocol
+    /// has a response for that.
     pub fn boxed_errors(self) -> RetryPolicy<P, Backoff, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }
@@ -109,7 +109,7 @@ where
     /// change the request in the hook.
     ///
     /// The service's `poll_ready` is called after the hook, so the hook may call the same client even if its
-    /// concurrency is limited. All attempts of a call use clones of the spare instance
+    /// concurrency is limited. With a hook, all attempts of a call use clones of the spare instance
     /// ([`clone_per_call`](Self::clone_per_call)).
     ///
     /// # Cancel safety

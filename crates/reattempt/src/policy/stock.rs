@@ -34,14 +34,14 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Sav
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, created with [`RetryPolicy::stock`].
 ///
-/// The request bodies must be [`ReplayBody`](crate::ReplayBody)s. [`RetryLayer`](crate::RetryLayer) can do more. The
-/// tower's `Retry` drops refused responses without draining them. Time limits do not interrupt attempts, hooks do not
+/// The request bodies must be [`ReplayBody`](crate::ReplayBody)s. [`RetryLayer`](crate::RetryLayer) can do more.
+/// Tower's `Retry` drops refused responses without draining them. Time limits do not interrupt attempts, hooks do not
 /// run, and idempotency keys are not generated. Nested retry layers are not coordinated. A call whose body was not
 /// saved has no report, no events, and no effect on the budget.
 ///
 /// If the inner service follows redirects, create the bodies with [`noting_polls`](crate::ReplayBody::noting_polls) or
 /// set [`redirects_below(true)`](Http::redirects_below). Otherwise, a POST with an in-memory body is repeated if the
-/// connection for a later hop fails, because that hop cannot be detected.
+/// connection for a later hop fails, because the layer cannot detect that an earlier hop was sent.
 ///
 /// ```
 /// use std::convert::Infallible;

@@ -26,7 +26,7 @@ pub struct NextAttempt {
     pub kind: AttemptKind,
     /// `true` if this is the last attempt, so that the request need not be saved again.
     pub last: bool,
-    /// `true` if a classifier needs the head to stay saved, even for the last attempt.
+    /// `true` if the head must stay saved for a classifier, even during the last attempt.
     pub needs_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
@@ -65,8 +65,8 @@ pub struct Added<'a> {
     pub once: bool,
     /// A deadline that has not yet been added to the request.
     pub deadline: Option<Deadline>,
-    /// `true` if the policy or an outer layer has set the deadline. It is then added only if the request already has
-    /// extensions, because inner layers also receive it separately from the request.
+    /// `true` if the policy or an outer layer has set the deadline. The deadline is then added only if the request
+    /// already has extensions, because inner layers also receive it separately from the request.
     pub implied: bool,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,

@@ -1,4 +1,5 @@
-//! The start of a call: the options of the caller, the handle and the policy, combined with the request's terms.
+//! The start of a call: the options of the caller, the handle and the policy, combined with the facts about the
+//! request.
 
 use std::time::Duration;
 

@@ -23,8 +23,8 @@ use crate::call::timed_out::RefusedResponse;
 /// The saved form of a `reqwest::Request`.
 ///
 /// An in-memory body stays in the request, so that reqwest itself can resend it on a redirect (307, 308). A stream
-/// becomes a replayable body. So does an in-memory body that would exceed the memory limit for all bodies; it can be
-/// sent again only if none of it was read.
+/// becomes a replayable body. So does an in-memory body that would exceed the memory limit for all bodies. Such an
+/// in-memory body can be sent again only if none of it was read.
 pub struct SavedReqwest {
     request: Request,
     body: SavedBody,

@@ -13,7 +13,7 @@ use super::Outcome;
 ///
 /// | response | verdict | delay |
 /// |---|---|---|
-/// | 429 | not processed | the longer of `retry-after` and, with `x-ratelimit-remaining: 0`, the time until `x-ratelimit-reset`; without both, the schedule's delay |
+/// | 429 | not processed | the longer of `retry-after` and, with `x-ratelimit-remaining: 0`, the time until `x-ratelimit-reset`; if both are missing, the schedule's delay |
 /// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
 ///
 /// Any other 403 is left to the default rules, which classify it as permanent: the caller lacks a permission. GitHub
@@ -21,8 +21,8 @@ use super::Outcome;
 ///
 /// Source: GitHub's [rate limits for the REST
 /// API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit).
-/// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. In other layers, use it
-/// directly:
+/// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. In other layers, use the
+/// classifier directly:
 ///
 /// ```
 /// use reattempt::Http;
@@ -55,10 +55,10 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
 /// | response | verdict |
 /// |---|---|
 /// | 429 with `Retry-After` | default: not processed |
-/// | 429 without it: an eviction that a disruption budget forbids | permanent |
+/// | 429 without `Retry-After`: an eviction that a disruption budget forbids | permanent |
 /// | 5xx with `Retry-After`, such as 500 with the reason `ServerTimeout` | transient |
-/// | 500 without it: an internal error | permanent |
-/// | 502, 503, 504 without it, from a proxy | default: transient |
+/// | 500 without `Retry-After`: an internal error | permanent |
+/// | 502, 503, 504 without `Retry-After`, from a proxy | default: transient |
 ///
 /// Source: [`with_retry.go`](https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go) of client-go,
 /// which retries only 429 and 5xx with `Retry-After`, and the [reasons of the

@@ -16,8 +16,9 @@ macro_rules! message_setters {
         /// saved completely; a frame below 256 KiB is copied. A body that does not fit is sent once and not retried. If
         /// a hedged call's body outgrows the limit, only the attempt that has read the most continues (BUF-8).
         ///
-        /// A destination gets more memory only if it then has no more than it leaves free. A destination that hangs
-        /// thus leaves memory for others. [`ReplayMemory`](crate::body::ReplayMemory) describes the resulting shares.
+        /// A destination gets more memory only if its total is then at most as large as the memory that stays free. A
+        /// destination that hangs thus leaves memory for others. [`ReplayMemory`](crate::body::ReplayMemory) describes
+        /// the resulting shares.
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
@@ -124,8 +125,8 @@ macro_rules! message_setters {
         /// Sets the function that determines a request's destination, which is the key for budgets and guards.
         ///
         /// Default: the URI's host in lower case, with the port unless it is the scheme's default. The destination
-        /// begins with the scheme unless that is http (`https://one.example`). The final dot of an absolute name is
-        /// removed. All requests without a host in the URI share the destination `""`, unless
+        /// begins with the scheme unless the scheme is http: `https://one.example`, but `one.example`. The final dot of
+        /// an absolute name is removed. All requests without a host in the URI share the destination `""`, unless
         /// [`destination_by_host`](Self::destination_by_host) is set.
         ///
         /// Events and traces contain the destination, so it should contain neither userinfo nor a query. A destination
@@ -216,7 +217,7 @@ impl Http {
     ///
     /// For example, `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server
     /// asks for a retry. If the server forbids a retry (`x-should-retry: false`), the call ends whatever the verdict
-    /// is. [`Hints::should_retry`] controls whether both values are read.
+    /// is. [`Hints::should_retry`] controls whether these headers are read.
     ///
     /// ```
     /// use http::StatusCode;
@@ -255,10 +256,10 @@ impl Http {
         self
     }
 
-    /// Sets whether an `Idempotency-Key` in the caller's request makes it repeatable. Default: `true`.
+    /// Sets whether an `Idempotency-Key` in the caller's request makes the request repeatable. Default: `true`.
     ///
     /// A proxy forwards keys that its own callers chose. Use `false` in a proxy unless its servers support keys,
-    /// because a server that ignores them processes a repeated POST twice. Keys that this layer
+    /// because a server that ignores keys processes a repeated POST twice. Keys that this layer
     /// [generates](Self::generate_idempotency_keys) are not affected. The layer never changes a request's key.
     ///
     /// ```
@@ -287,8 +288,8 @@ impl Http {
     ///   An empty body counts as polled once a client reads its length.
     ///
     /// A `REFUSED_STREAM` or GOAWAY at a later hop cannot be detected, because the first hop polls the body too. The
-    /// last case cannot be detected for bodies sent by reqwest. If your own service follows redirects or sends a
-    /// request twice, use `true`. If the client follows no redirects, such as a reqwest client with
+    /// last case in the list cannot be detected for bodies sent by reqwest. If your own service follows redirects or
+    /// sends a request twice, use `true`. If the client follows no redirects, such as a reqwest client with
     /// `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused connection. Preferably,
     /// put tower-http's `FollowRedirect` outside the retry layer.
     #[must_use]

@@ -50,7 +50,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// |---|---|
 /// | [`on_status`](Http::on_status), [`classify`](Http::classify) | the table above |
 /// | [`hints`](Http::hints) | every form of `Retry-After`, and `x-should-retry`; rate-limit reset headers are ignored |
-/// | [`replay`](Http::replay) | per call 64 KiB of a streamed body, or all of a body in memory; 64 MiB in total, at most 5/8 of it for one destination |
+/// | [`replay`](Http::replay) | per call 64 KiB of a streamed body, or all of a body in memory; 64 MiB in total, of which one destination gets at most 5/8 |
 /// | [`drain_limit`](Http::drain_limit) | 16 KiB |
 /// | [`destination`](Http::destination) | scheme, host and port |
 /// | [`destination_by_host`](Http::destination_by_host) | `false`: requests without a host in the URI share one destination |

@@ -25,9 +25,9 @@ const MAX_ATTEMPTS: u32 = 6;
 
 /// A layer that resumes a GET request when its response body breaks, as described in the [module docs](super).
 ///
-/// Put it outside the retry layer, guards and endpoints. Calls keep the inner service's error type. The error type of
-/// the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver enabled. Without a runtime,
-/// nothing is resumed after a delay.
+/// Put the layer outside the retry layer, guards and endpoints. Calls keep the inner service's error type. The error
+/// type of the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver enabled. Without a
+/// runtime, nothing is resumed after a delay.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
@@ -79,8 +79,8 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         ResumeLayer { settings: self.settings.map(|schedule, _| (schedule, budget)) }
     }
 
-    /// Sets the maximum number of attempts without a new byte, including the one that broke. 0 and 1 turn resumes off.
-    /// Default: 6.
+    /// Sets the maximum number of attempts without a new byte, including the attempt that broke. 0 and 1 turn resumes
+    /// off. Default: 6.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.settings.limits.max_attempts = attempts;
         self
@@ -100,7 +100,7 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         self
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds any other observer.
     pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)
     }
@@ -129,7 +129,8 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
 }
 
 impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
-    /// Makes a response body resumable without a layer. `source`, usually a closure, requests the rest.
+    /// Makes a response body resumable without a layer. `source`, usually a closure, requests the rest of a broken
+    /// body.
     ///
     /// `request` is the original request. The source must send its requests to the same resource, with the headers of
     /// [`ResumePoint::write_to`].

@@ -42,24 +42,24 @@
 //! The request for the rest is the caller's request with `Range: bytes=k-`, the validator in `If-Range`, and
 //! `Accept-Encoding: identity`.
 //!
-//! | its response | effect |
+//! | response to this request | effect |
 //! |---|---|
-//! | 206 with the same validator, and with exactly the missing range of the same total | the body continues |
+//! | 206 with the same validator and the same total length, and with exactly the missing range | the body continues |
 //! | a retryable failure, such as 503 or a lost connection | another resume follows after a delay |
 //! | anything else: 200, 416, a different validator or range, several parts, an encoding | the body fails with the break |
 //!
 //! The break is the inner body's error, boxed. If the body ended before `Content-Length` without an error, it is a
 //! [`BrokenOff`]. hyper's HTTP/2 client reports such an end if the server resets the stream with NO_ERROR.
 //!
-//! If an inner layer decodes the response, it is not resumed, because decoding removes `Content-Length`. Turn off
+//! If an inner layer decodes the response, the body is not resumed, because decoding removes `Content-Length`. Turn off
 //! reqwest's features `gzip`, `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. Decoders outside
 //! this layer do not help, because encoded responses are not resumed either.
 //!
 //! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) count as one
 //! resource, so a resume may go to another replica with the same strong validator. If this layer is directly outside
 //! the endpoints, a resume prefers a replica that was not tried since the last new byte. A retry layer in between hides
-//! the first pick; that replica is then avoided only because of its recorded failures. Content from a
-//! [fallback](crate::fallback) is never joined with content from the server.
+//! which replica sent the first part; that replica is then avoided only because of its recorded failures. Content from
+//! a [fallback](crate::fallback) is never joined with content from the server.
 //!
 //! If the inner client follows redirects, the final path and query must be the same each time. The scheme, host and
 //! port must match too, unless the path and query are the requested ones. This works for reqwest, and for tower-http's
@@ -67,7 +67,7 @@
 //!
 //! - A redirect to the same path on another host looks like a different replica, so the parts are joined.
 //! - With reqwest, a download continues on another replica only if the endpoints do not change the path.
-//! - If two layers follow redirects, only the outer one's address is visible, so use only one.
+//! - If two layers follow redirects, only the final address of the outer one is visible, so use only one such layer.
 //! - A download is not resumed if each request is redirected to a new signed URL. Request the final URL instead.
 //!
 //! # Limits
@@ -76,10 +76,10 @@
 //! |---|---|---|
 //! | consecutive resumes without a new byte | 5 | [`max_attempts`](ResumeLayer::max_attempts) counts the broken attempt too |
 //! | time from a break to the head of the response that continues the body | 30 s | [`max_elapsed`](ResumeLayer::max_elapsed) |
-//! | budget | [`RetryBudget::cautious`](crate::RetryBudget::cautious) for each destination | every resume takes a permit |
+//! | budget | [`RetryBudget::cautious`](crate::RetryBudget::cautious) for each destination | the budget must grant every resume |
 //!
-//! A new byte resets the count, the time and the delays. The budget records a resume as a success if it received 64 KiB
-//! or the rest. The download therefore fails if the server breaks it after each byte, but long downloads over a poor
+//! A new byte resets the count, the time and the delays. The budget records a resume as a success after it has received
+//! 64 KiB or the whole rest. The download therefore fails if it breaks after each byte, but long downloads over a poor
 //! network continue.
 //!
 //! The request's [`CallOptions`](crate::CallOptions) apply as in a retry layer, except `attempt_timeout`.

@@ -1,4 +1,4 @@
-//! Load shedding for servers: a guard in front of a service that refuses excess calls with a `Retry-After` response.
+//! Load shedding for servers: a guard in front of a service refuses excess calls with a `Retry-After` response.
 //!
 //! An overloaded server completes fewer and fewer calls in time. [`ShedLayer`] immediately refuses calls that the guard
 //! does not admit. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity automatically.
@@ -41,9 +41,9 @@
 //! # The delay in a refusal
 //!
 //! If the guard's refusal contains a known wait, that wait is the delay. Otherwise, the delay is the number of calls
-//! refused in the last two seconds, divided by the rate at which calls end. If no call has ended, it is 1 s. The delay
-//! is clamped to between 100 ms and 30 s. Up to 100 % is added at random, so that clients do not retry at the same
-//! time. The sum is sent as `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
+//! refused in the last two seconds, divided by the rate at which calls end. If no call has ended in that time, the
+//! delay is 1 s. It is clamped to between 100 ms and 30 s. Up to 100 % is added at random, so that clients do not retry
+//! at the same time. The sum is sent as `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
 //!
 //! # When most calls are retries
 //!

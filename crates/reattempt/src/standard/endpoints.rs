@@ -8,8 +8,8 @@ use crate::endpoints::{BaseUrl, Directed, Endpoints, EndpointsHandle, EndpointsL
 use crate::guard::{GuardLayer, Guarded};
 use crate::protocol::RequestProtocol;
 
-/// The layers inside the breaker of a standard stack with several servers: the endpoints, and each one's limit on calls
-/// in flight.
+/// The layers inside the breaker of a standard stack with several servers: the endpoints, and each endpoint's limit on
+/// calls in flight.
 #[derive(Debug, Clone)]
 pub struct StandardEndpoints<P: RequestProtocol, Mode> {
     endpoints: EndpointsLayer<P, Mode>,
@@ -34,12 +34,12 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// [`destination`](crate::Http::destination) function must return a different value for each endpoint.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise, it would refuse all calls if the connection to
-    /// one endpoint broke with 20 calls in flight. It opens if half of the attempts across all endpoints fail. On a
-    /// custom breaker, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
+    /// one endpoint broke with 20 calls in flight. The default breaker opens if half of the attempts across all
+    /// endpoints fail. On a custom breaker, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
     ///
     /// The endpoints classify outcomes with the policy's protocol. Call this after [`retry`](StandardLayer::retry),
-    /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). Requests contain the first base URL in the list,
-    /// unless [`base`](Endpoints::base) sets another one.
+    /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). Address requests to the first base URL in the
+    /// list, or to the one set with [`base`](Endpoints::base).
     ///
     /// ```
     /// use std::convert::Infallible;

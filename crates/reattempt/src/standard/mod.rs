@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | total time of a call | 30 s | like `max_elapsed`: most callers have given up by then |
 //! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](crate::RetryPolicy) for retries |
-//! | circuit breaker per destination | opens at 50 % failures of at least 20 calls in 60 s, for 10 s | retries still help at 30 % failures |
+//! | circuit breaker per destination | opens for 10 s if half of at least 20 attempts within 60 s fail | if 30 % of attempts fail, retries still help |
 //! | calls in flight per destination | 64; further calls are refused | a slow server cannot hold all of the client's tasks and connections |
 //! | attempt timeout, up to the response head | 10 s, at most half of the total time | leaves time for another attempt |
 //! | call throttle, fallback | none | both change the outcome of calls |
@@ -24,8 +24,8 @@
 //! # Several servers
 //!
 //! [`endpoints`](StandardLayer::endpoints) sends each attempt to one of several base URLs. Each endpoint has its own
-//! limit on calls in flight, and one that keeps failing is ejected. There is still a single breaker for the whole
-//! service, which opens if half of all attempts fail:
+//! limit on calls in flight, and an endpoint that keeps failing is ejected. There is still a single breaker for the
+//! whole service, which opens if half of all attempts fail:
 //!
 //! ```
 //! use http_body_util::Full;

@@ -1,4 +1,4 @@
-//! The OpenTelemetry instruments, with the names, units and bucket boundaries from its conventions.
+//! The OpenTelemetry instruments, with the names, units and bucket boundaries from OpenTelemetry's conventions.
 
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};

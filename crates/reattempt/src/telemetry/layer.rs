@@ -1,4 +1,4 @@
-//! The layer that measures calls or attempts and its service, for the telemetry of every protocol.
+//! The layer that measures calls or attempts, and its service, for the telemetry of every protocol.
 
 use tower_layer::{Layer, Stack};
 use tower_service::Service;
@@ -7,7 +7,7 @@ use crate::accessors::inner_accessors;
 use crate::send::{Sending, send_method};
 
 /// A layer that measures calls or attempts. The `around` method of a telemetry such as
-/// [`HttpTelemetry`](super::HttpTelemetry) creates one of each.
+/// [`HttpTelemetry`](super::HttpTelemetry) creates one layer for calls and one for attempts.
 #[derive(Debug, Clone)]
 pub struct MeasuringLayer<T> {
     telemetry: T,

@@ -127,8 +127,8 @@ impl HttpTelemetry {
         Self::with(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(SERVERS)) })
     }
 
-    /// Changes the error type that measured services must have to `BoxError`. This is needed around tower's `Timeout`
-    /// or `Buffer`, the [standard stack](crate::standard), or policies with
+    /// Requires measured services to have the error type `BoxError`, instead of one that implements `Error`. This is
+    /// needed around tower's `Timeout` or `Buffer`, the [standard stack](crate::standard), or policies with
     /// [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     pub fn boxed_errors(self) -> HttpTelemetry<BoxedError> {
         HttpTelemetry { shared: self.shared, mode: PhantomData }
