@@ -1,7 +1,7 @@
 //! A bounded table with one entry per destination, shared by budgets and guards.
 //!
-//! A table that only grows is a leak, and hostile names could fill a table without eviction. When the table is full, a
-//! new destination therefore evicts another one.
+//! A table that only grows is a leak, and hostile names could fill a table that never evicts entries. When the table is
+//! full, a new destination therefore evicts another one.
 //!
 //! # Eviction
 //!
@@ -10,8 +10,8 @@
 //! and considers the first [`CONSIDERED`] idle ones. The work therefore does not grow with the table.
 //!
 //! 1. An entry in its initial state is evicted first, because a new entry would be no different.
-//! 2. Otherwise the first entry that was not used since the hand last passed is evicted. Usage marks are stored outside
-//!    the table: a lookup sets the mark, and the hand clears it.
+//! 2. Otherwise the first entry that was not used since the hand last passed it is evicted. Usage marks are stored
+//!    outside the table: a lookup sets the mark, and the hand clears it.
 //! 3. If all of them were used, the first one is evicted.
 //!
 //! If nothing can be evicted, the new destination gets no entry, and its guard or budget decides without state. Except

@@ -10,8 +10,8 @@ use crate::growth::at_least_some;
 /// Delays drawn from `base` to `min(cap, 3 · previous)`.
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated) creates it.
 ///
-/// `previous` is the delay before the last attempt, which the server may have set, and is at least the base. Before the
-/// first retry, it is the base.
+/// `previous` is the delay before the last attempt, even if the server set it, but at least the base. Before the first
+/// retry, `previous` is the base.
 ///
 /// The range is clamped to the cap before the draw. If the drawn delay were clamped instead, two thirds of all delays
 /// would equal the cap. The factor 3 is part of the definition.

@@ -72,7 +72,7 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// | event | effect |
 /// |---|---|
 /// | a call admitted after a step down is throttled | the step is undone, and the interval does not grow |
-/// | any other call is throttled | as in the table above. The first throttled call after a success multiplies the time between the last two turns instead of the interval, if that time is longer; it counts as at most `interval · up⁴` |
+/// | any other call is throttled | as in the table above. The first throttled call after a success multiplies the time between the last two turns instead of the interval, if that time is longer. That time counts as at most `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, but not below `up` times the interval at which the refusals began |
 ///

@@ -15,7 +15,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// # Failures that it prevents
 ///
 /// *Without a budget*, three attempts per call triple the load on a server that is failing because of load. Stacked
-/// layers multiply: three layers with four attempts each make 64. Backoff only delays the same load.
+/// layers multiply the attempts: three layers with four attempts each make 64. Backoff only delays the same load.
 ///
 /// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend the tokens that healthy hosts
 /// need. The default is one bucket per destination.
@@ -31,11 +31,11 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// | kind | cost of a retry | tokens are added by | capacity |
 /// |---|---|---|---|
-/// | [`cautious`](Self::cautious), the default | 1, returned if it succeeds; refused while failures outweigh successes | a success: 0.2 | 10 |
+/// | [`cautious`](Self::cautious), the default | 1, returned if the retry succeeds; all retries are refused while failures outweigh successes | a success: 0.2 | 10 |
 /// | [`ratio`](Self::ratio), [`percent`](Self::percent) | 1 | a success: the ratio; time: 0.01/s | 10 |
 /// | [`ratio_for_traffic`](Self::ratio_for_traffic) | 1 | a success: 0.1; time: 0.01/s | 0.2 · requests per second |
 /// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | 1 | time: the rate | the burst |
-/// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | 5, after a timeout 10; returned if it succeeds | a success without a retry: 1 | 500 |
+/// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | 5, or 10 after a timeout; returned if the retry succeeds | a success without a retry: 1 | 500 |
 /// | [`unlimited`](Self::unlimited) | nothing | | |
 ///
 /// A call that ends with any response other than a retryable failure is recorded as one success. All buckets start

@@ -109,9 +109,9 @@ impl<D: Delays> Call<D> {
 
     /// Records that the current attempt has failed, and decides what to do next.
     ///
-    /// The checks, in order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden →
-    /// attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget → a
-    /// timer.
+    /// The checks, in order: a guard's refusal → a failed request body → an immediate resend → the verdict → forbidden
+    /// retries → the number of attempts → repeatability → a kept body → the server's request to stop → the delay → the
+    /// elapsed time → the deadline → the budget → a timer.
     pub fn failed<S, B>(
         &mut self,
         terms: &Terms,

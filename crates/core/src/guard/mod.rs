@@ -48,8 +48,8 @@
 //! 3. It computes the destination, reads the clock once, and calls [`admit`](Guard::admit). The clock is read again at
 //!    the end, unless the attempt succeeds and the guard [does not time successes](Guard::times_success).
 //! 4. *Admitted*: the ready instance of the service is called. *Waiting*: the future holds the ticket and one timer;
-//!    each poll calls [`resume`](Guard::resume), and the timer is set to its `until`. After the wait, the inner service
-//!    is polled for readiness again.
+//!    each poll calls [`resume`](Guard::resume), and the timer is set to the returned `until`. After the wait, the
+//!    inner service is polled for readiness again.
 //! 5. *Refused*: the error is a `BoxError` around [`Refused`]. gRPC calls get UNAVAILABLE, or RESOURCE_EXHAUSTED for a
 //!    limit that the caller set itself.
 //! 6. If the call waits or is not sent, a clone replaces the ready instance, because a ready instance may hold a

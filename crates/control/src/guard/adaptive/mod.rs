@@ -53,9 +53,9 @@ pub use window::LimitWindow;
 /// - A sample is a served call with the latency of its outcome, or a *dropped* call: [`Overloaded`](Health::Overloaded)
 ///   or [`Unavailable`](Health::Unavailable). A sample also records the number of calls in flight when its call
 ///   started. Other failures and abandoned calls are ignored.
-/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that started
-///   before the last move is not a sample. A single event therefore lowers the limit only once, even if many calls time
-///   out.
+/// - The limit moves when a window closes: once the window is 1 s old and has 50 samples, or at the latest after 30 s.
+///   A call that started before the last move is not a sample. A single event therefore lowers the limit only once,
+///   even if many calls time out.
 /// - Limits range from 1 to 200 and start at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
 /// - Places work as in a [`Bulkhead`](crate::Bulkhead): they are held until the end of the body, and calls can
 ///   [`queue`](Self::queue).

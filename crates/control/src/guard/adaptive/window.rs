@@ -22,7 +22,7 @@ const LONGEST: u64 = 30 * SHORTEST;
 
 /// The samples of a closed window, used by a [`LimitRule`](super::LimitRule).
 ///
-/// A window is closed after 1 s with 50 samples, or after 30 s with fewer.
+/// A window is closed once it is 1 s old and has 50 samples, or at the latest after 30 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LimitWindow {

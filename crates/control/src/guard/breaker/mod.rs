@@ -83,7 +83,7 @@ use counts::Outcome;
 ///   dropped at its deadline as a timeout.
 /// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
 ///   probe that is abandoned, excluded or unsent frees its place, as does one whose callback or predicate panics.
-/// - A run of consecutive failures continues from one window to the next.
+/// - Under the rate rule, a run of consecutive failures continues from one window to the next.
 /// - If the server requests a longer delay in the failure that opens the breaker, the open time is that delay. It is
 ///   capped at [`max_open_time`](Self::max_open_time); under the rate rule, the cap is at least 30 s.
 /// - Time does not go backwards: an earlier time is replaced by the latest one.

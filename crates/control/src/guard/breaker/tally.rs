@@ -1,7 +1,7 @@
 //! A tally of the calls to a healthy server, counted without the lock.
 //!
 //! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only need counting. The
-//! *tally* counts them. Each step under the lock first adds the tally to the machine, and finally opens an empty one.
+//! *tally* counts them. Each step under the lock first adds the tally to the machine, and finally opens an empty tally.
 //! Every call is thus counted exactly once, before or after a step.
 //!
 //! The tally has a few words, and each thread uses one of them. Contention for a single word would cost more than the

@@ -34,7 +34,7 @@ use window::{Requests, Window};
 ///
 /// A call is refused with probability `max(0, (requests − K · accepts) / (requests + 1))`, but at most 0.9. Both counts
 /// cover the last 2 minutes. With K = 2, the server receives about twice as many calls as it accepts, so the client
-/// soon notices when it accepts more.
+/// soon notices when the server accepts more.
 ///
 /// - Requests are counted when they arrive, including those that the throttle refuses.
 /// - Every outcome other than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an accept,

@@ -69,8 +69,8 @@ impl Throttle {
         Self(self.0.changed(|rules| rules.window = length))
     }
 
-    /// Sets the number of requests, in the window and per second, below which nothing is refused. Default: 10 and 5,
-    /// because fewer are no evidence of overload and cost the server little.
+    /// Sets the numbers of requests, in the window and per second, below which nothing is refused. Default: 10 in the
+    /// window and 5 per second, because fewer are no evidence of overload and cost the server little.
     pub fn inactive_below(self, requests: u32, per_second: u32) -> Self {
         Self(self.0.changed(|rules| {
             (rules.rule.min_requests, rules.rule.min_rate) = (requests, per_second);
