@@ -4,7 +4,7 @@ use core::fmt;
 
 /// The failure of one attempt: a kind, and the protocol's code if the server has responded.
 ///
-/// A schedule may wait longer after some kinds, and a budget may charge more for them.
+/// A schedule may wait longer after some kinds of failure, and a budget may charge more for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failure {
     kind: FailureKind,

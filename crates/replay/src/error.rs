@@ -23,7 +23,7 @@ pub enum ReplayError {
     /// dropped.
     NotKept,
     /// The caller's body failed or panicked. Each reader returns this error at the same position in the body. The
-    /// original error is its source.
+    /// original error is this error's source.
     Source(Arc<dyn Error + Send + Sync>),
 }
 

@@ -31,7 +31,7 @@ pub enum EndpointEvent {
         /// The tier number, from 0.
         tier: usize,
     },
-    /// At most half are ejected now, so ejected endpoints are out of service again.
+    /// At most half of the tier's endpoints are ejected now, so these are out of service again.
     MajorityWell {
         /// The tier number, from 0.
         tier: usize,

@@ -18,7 +18,7 @@ pub enum CallEnd {
     FailedLate {
         /// The failure.
         failure: Failure,
-        /// The monotonic time at which it ended.
+        /// The monotonic time at which the response ended.
         now: Duration,
     },
 }

@@ -82,8 +82,8 @@ pub enum StopReason {
     NotReady,
     /// The caller or the kind of request forbids retries.
     Forbidden,
-    /// One of this client's guards refused the attempt. The wait until it may admit one is unknown, too long for the
-    /// call's limits, or longer than 5 s (circuit breaker: 1 s).
+    /// One of this client's guards refused the attempt. The wait until the attempt may be admitted is unknown, too long
+    /// for the call's limits, or longer than 5 s (circuit breaker: 1 s).
     Refused,
     /// Another retry layer, inside or outside this one, already retries this call.
     Nested,

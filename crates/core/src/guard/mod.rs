@@ -111,8 +111,8 @@ pub trait Guard: Send + Sync + 'static {
 
     /// Records the end of an attempt, whether or not it was sent.
     ///
-    /// Returns the ticket if the guard holds its place until the response body ends. The ticket is then passed to this
-    /// method again, with [`End::Over`].
+    /// Returns the ticket if the guard needs it until the response body ends. The ticket is then passed to this method
+    /// again, with [`End::Over`].
     fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
     /// Returns `false` if [`end_ticket`](Guard::end_ticket) does not use `now` for a served attempt whose response

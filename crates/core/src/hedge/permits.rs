@@ -8,8 +8,8 @@ use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason
 
 /// The budget permits of a call's hedges, held until the call ends.
 ///
-/// A hedge's permit is spent only when the hedge ends, because until then an inner layer may still refuse to send it.
-/// If this value is dropped, the permits of the hedges in flight are spent, because they were sent.
+/// A hedge's permit is spent only when the hedge ends, because until then an inner layer may still refuse to send the
+/// hedge. If this value is dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
     call: Account,

@@ -146,13 +146,14 @@ impl RateLimit {
         self.look(destination, None).waiting
     }
 
-    /// Sets the rate of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer affects it.
+    /// Sets the rate of `destination` from `now` on. Afterwards, [`replace_settings`](Self::replace_settings) does not
+    /// change this rate.
     pub fn set_limit_at(&self, destination: &str, limit: Limit, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(limit, tokens.burst));
     }
 
-    /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer affects
-    /// it.
+    /// Sets the burst of `destination` from `now` on. Afterwards, [`replace_settings`](Self::replace_settings) does not
+    /// change this burst.
     pub fn set_burst_at(&self, destination: &str, burst: u32, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
