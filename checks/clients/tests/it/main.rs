@@ -1,5 +1,5 @@
 //! Clients with retries of their own. Each test is an example of `reattempt-faults`: a script, the client, and the
-//! ledger's verdict on what the client has sent.
+//! ledger's verdict on what the client has sent. `middlewares` compares two clients.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
