@@ -170,7 +170,7 @@ impl ReplayLimits {
         (!self.keeps_nothing()).then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
-    /// Returns `true` if the per-call limit is 0, so that only empty bodies can be sent again.
+    /// Returns `true` if the per-call limit is 0. Only empty bodies can then be sent again.
     pub fn keeps_nothing(&self) -> bool {
         self.per_call == 0
     }

@@ -70,7 +70,7 @@ impl<S: Schedule> Reconnecting<S> {
         Self { shared: Arc::new(Shared { schedule, run }) }
     }
 
-    /// Ends the run of failures, so that all counts start again.
+    /// Ends the run of failures. All counts start again at 0.
     pub fn reset(&self) {
         *self.run() = Run::new(&self.shared.schedule);
     }

@@ -20,7 +20,7 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 ///
 /// | event | effect |
 /// |---|---|
-/// | a call is throttled | the interval becomes `initial` if it was 0, otherwise `randomise(interval · up)`, at most `max`; the run of successes restarts at 0 |
+/// | a call is throttled | the interval becomes `initial` if it was 0, or else `randomise(interval · up)`, but at most `max`; the run of successes restarts at 0 |
 /// | a call succeeds, the interval is 0 | none |
 /// | a call succeeds, the interval is above 0 | the run grows by one; at `threshold`, it restarts at 0, and the interval becomes `randomise(interval · down)`, or 0 if that is below `initial` |
 /// | any other outcome | none |

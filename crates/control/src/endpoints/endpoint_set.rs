@@ -217,7 +217,7 @@ impl<T> EndpointSet<T> {
         self.change(at, |ejections| ejections.eject(id, failure, at, drawn))
     }
 
-    /// Replaces the set's endpoints by the named ones. Each name comes with a tier number; lower tiers are preferred.
+    /// Replaces the set's endpoints with the named ones. Each name comes with a tier number; lower tiers are preferred.
     ///
     /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
     /// in flight continue. `make` creates the services for new names, and must not update the same set. If a name is

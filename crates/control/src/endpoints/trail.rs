@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The id of an endpoint. Ids are unique across all sets in the process, so that one trail works for several sets. An
-/// id is reused only after four billion others.
+/// The id of an endpoint. Ids are unique across all sets in the process, so one trail works for several sets. An id is
+/// reused only after four billion others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EndpointId(u32);
 

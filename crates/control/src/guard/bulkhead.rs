@@ -29,12 +29,13 @@ use crate::destination_table::Entry;
 ///
 /// - At most [`limit`](Self::new) calls are in flight. Further calls are refused immediately, without an estimated
 ///   wait.
-/// - With a [`queue`](Self::queue), calls wait in order of arrival, within its bounds and their deadlines. A released
-///   place is passed to the first waiting call in the same step, so later calls cannot overtake it.
+/// - With a [`queue`](Self::queue), calls wait in order of arrival, within the bounds of the queue and their own
+///   deadlines. A released place is passed to the first waiting call in the same step, so later calls cannot overtake
+///   it.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
 /// - A limit of 0 admits nothing, and no calls are queued.
 /// - A place passed to a waiting call stays reserved until the call's maximum wait has passed. If the call has not been
-///   polled by then, the place goes to the next one.
+///   polled by then, the place goes to the next call.
 /// - If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight, so
 ///   nothing is lost. If every candidate has a call in flight, calls to the new destination are admitted without a
 ///   limit.

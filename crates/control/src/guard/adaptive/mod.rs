@@ -60,7 +60,7 @@ pub use window::LimitWindow;
 /// - Places work as in a [`Bulkhead`](crate::Bulkhead): they are held until the end of the body, and calls can
 ///   [`queue`](Self::queue).
 /// - If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight,
-///   preferably one without samples, otherwise the least recently used. The replaced destination loses its learned
+///   preferably one without samples, or else the least recently used one. The replaced destination loses its learned
 ///   limit. If every candidate has a call in flight, calls to the new destination are admitted without a limit.
 ///
 /// ```

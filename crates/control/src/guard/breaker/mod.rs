@@ -89,9 +89,9 @@ use counts::Outcome;
 /// - Time does not go backwards: an earlier time is replaced by the latest one.
 /// - At most [`max_destinations`](Self::max_destinations) destinations have their own breaker. If the table is full, a
 ///   new destination replaces one without a call in flight, preferably one with a closed breaker and an empty window,
-///   otherwise the least recently used. Its state is lost, and an open breaker is reported as closed. An
-///   [isolated](Self::isolate_at) breaker is never evicted. If nothing can be evicted, calls to the new destination are
-///   admitted without a breaker.
+///   or else the least recently used one. The state of the replaced destination is lost, and an open breaker is
+///   reported as closed. An [isolated](Self::isolate_at) breaker is never evicted. If nothing can be evicted, calls to
+///   the new destination are admitted without a breaker.
 ///
 /// ```
 /// use std::time::Duration;

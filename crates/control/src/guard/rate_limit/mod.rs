@@ -44,8 +44,8 @@ pub use reservation::Reservation;
 /// the caller a round trip.
 ///
 /// *A counter per window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that goes
-/// backwards* creates tokens; here an earlier time is replaced by the latest one. *A dropped waiter* keeps its tokens;
-/// here they are returned when it is dropped. *A limit per clone* multiplies the rate; here clones share their state.
+/// backwards* creates tokens; here an earlier time is replaced by the latest one. *A waiting call that is dropped*
+/// wastes its tokens; here they are returned. *A limit per clone* multiplies the rate; here clones share their state.
 ///
 /// # As a guard
 ///
@@ -57,7 +57,7 @@ pub use reservation::Reservation;
 ///
 /// - A call that would wait past its deadline is refused immediately. With a burst of 0, every call is refused.
 /// - Waiting calls are admitted in order of arrival. A waiting call that is not polled does not block others.
-/// - If the rate changes, waiting calls are admitted earlier or later. A [`Reservation`] keeps its time.
+/// - If the rate changes, waiting calls are admitted earlier or later. The time of a [`Reservation`] stays the same.
 /// - A call that is admitted but not sent returns its token, if the bucket has had room for it in the meantime.
 /// - Tokens that a later reservation depends on are not returned until that reservation's time.
 /// - If the [table](Self::max_destinations) is full, a new destination replaces one with a full bucket and neither a

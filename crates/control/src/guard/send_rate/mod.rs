@@ -52,8 +52,8 @@ use cubic::{Cubic, News};
 /// Calls without a token wait in the queue, as in a [`RateLimit`](crate::RateLimit).
 ///
 /// If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight, preferably
-/// one that was never refused, otherwise the least recently used. Its learned rate is discarded. If every candidate has
-/// a call in flight, calls to the new destination are admitted without a rate.
+/// one that was never refused, or else the least recently used one. The replaced destination loses its learned rate. If
+/// every candidate has a call in flight, calls to the new destination are admitted without a rate.
 ///
 /// ```
 /// use std::time::Duration;

@@ -41,9 +41,9 @@ use window::{Requests, Window};
 ///   including a 500. Calls in flight and abandoned calls also count as accepts.
 /// - A refusal has no known wait, because the next call may be admitted.
 /// - If the [table](Self::max_destinations) is full, a new destination replaces one without a call in flight,
-///   preferably one without counts, otherwise the least recently used. Its counts are discarded, so ten more calls are
-///   sent even if the server refuses them. If every candidate has a call in flight, calls to the new destination are
-///   admitted without being counted.
+///   preferably one without counts, or else the least recently used one. The counts of the replaced destination are
+///   discarded, so ten more calls are sent even if the server refuses them. If every candidate has a call in flight,
+///   calls to the new destination are admitted without being counted.
 ///
 /// ```
 /// use std::time::Duration;
