@@ -82,7 +82,7 @@ use counts::Outcome;
 /// - An abandoned call is ignored, because callers give up for their own reasons. The layer treats a call that is
 ///   dropped at its deadline as a timeout.
 /// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
-///   probe that is abandoned, excluded or unsent frees its place, as does one whose callback or predicate panics.
+///   probe that is abandoned, excluded or unsent frees its place, as does a probe whose callback or predicate panics.
 /// - Under the rate rule, a run of consecutive failures continues from one window to the next.
 /// - If the server requests a longer delay in the failure that opens the breaker, the open time is that delay. It is
 ///   capped at [`max_open_time`](Self::max_open_time); under the rate rule, the cap is at least 30 s.
