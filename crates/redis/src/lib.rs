@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod bounded;
 mod connection;
 mod error;
 #[doc = include_str!("guide.md")]

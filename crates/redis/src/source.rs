@@ -1,14 +1,9 @@
 //! The servers that a store connects to.
 
-use std::time::Duration;
-
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, RedisResult};
+use redis::{Client, ConnectionInfo, IntoConnectionInfo, RedisResult};
 
 use crate::connection::Connection;
 use crate::error::RedisStoreError;
-
-/// The time limit for connecting and for a reply. The budget never waits longer than this.
-const LONGEST: Duration = Duration::from_secs(1);
 
 /// The source of a store's connections.
 pub(crate) enum Source {
@@ -27,6 +22,8 @@ impl Source {
 
     #[cfg(feature = "cluster")]
     pub(crate) fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
+        use crate::connection::LONGEST;
+
         let nodes = parse_all(urls)?;
         // The client counts a redirection as a retry. With a higher limit, a message whose connection was lost could be
         // executed twice.
@@ -65,20 +62,14 @@ impl Source {
 
     /// Creates a connection.
     pub(crate) async fn connect(&self) -> RedisResult<Connection> {
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(Some(LONGEST)).set_response_timeout(Some(LONGEST));
         match self {
-            Self::Single(client) => {
-                let connection = client.get_multiplexed_async_connection_with_config(&config).await;
-                connection.map(Connection::Single)
-            }
+            Self::Single(client) => Connection::to_server(client).await,
             #[cfg(feature = "cluster")]
             Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
             #[cfg(feature = "sentinel")]
             Self::Sentinel(client) => {
-                let mut client = client.lock().await;
-                let connection = client.get_async_connection_with_config(&config).await;
-                connection.map(Connection::Single)
+                let primary = client.lock().await.async_get_client().await?;
+                Connection::to_server(&primary).await
             }
         }
     }

@@ -10,6 +10,7 @@ use reattempt_redis::rate::Rate;
 use reattempt_redis::{BudgetStore, RateStore, RedisStore, StoreFailed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::support::{ask, budget, confirmed, retries_alone, retry};
@@ -190,6 +191,46 @@ async fn unknown_code_of_an_error_is_left_out() {
         let found = error.downcast_ref::<StoreFailed>().unwrap().code();
         assert_eq!(found, is_known.then_some(code));
         assert_eq!(format!("{error} {error:?}").contains(code), is_known, "{error:?}");
+    }
+}
+
+/// Starts a server that answers the first script with `head`, and then with `chunk` until the connection ends. Returns
+/// its URL, and the number of bytes that it sent.
+async fn flood(head: &'static str, chunk: String) -> (String, JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let sent = tokio::spawn(async move {
+        let (mut connection, mut buffer) = (listener.accept().await.unwrap().0, [0; 8192]);
+        loop {
+            let read = connection.read(&mut buffer).await.unwrap();
+            let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+            if text.contains("EVAL") {
+                break;
+            }
+            let commands = text.split("\r\n").filter(|line| line.starts_with('*')).count();
+            connection.write_all("+OK\r\n".repeat(commands).as_bytes()).await.unwrap();
+        }
+        let mut sent = connection.write(head.as_bytes()).await.unwrap();
+        while let Ok(more) = connection.write(chunk.as_bytes()).await {
+            sent += more;
+        }
+        sent
+    });
+    (url, sent)
+}
+
+/// A reply without an end is cut off: neither the process's memory nor its time is the server's.
+#[tokio::test]
+async fn endless_reply_is_cut_off() {
+    let (text, number) = ("x".repeat(1 << 16), ":1\r\n".repeat(1 << 14));
+    for (head, chunk) in [("$100000000000\r\n", &text), ("*1000000000\r\n", &number), ("*2\r\n:1\r\n+", &text)] {
+        let (url, sent) = flood(head, chunk.clone()).await;
+        let store = RedisStore::new(&url).unwrap();
+        let answer = timeout(Duration::from_secs(10), store.settle("k", 0, 1)).await.unwrap();
+        assert_eq!(answer.unwrap_err().to_string(), "the store failed: the connection failed", "{head:?}");
+        let sent = timeout(Duration::from_secs(10), sent).await.unwrap().unwrap();
+        // The rest was in the buffers of the sockets.
+        assert!(sent < 32 << 20, "{head:?}: {sent}");
     }
 }
 

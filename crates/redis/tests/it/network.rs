@@ -8,6 +8,7 @@ use std::time::Duration;
 use reattempt_redis::rate::Rate;
 use reattempt_redis::{FleetBudget, RateStore, RedisStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
@@ -64,6 +65,8 @@ struct Proxy {
     delay: Arc<AtomicU64>,
     swallows: Arc<AtomicU64>,
     connections: Arc<AtomicU64>,
+    /// The connections that the store has closed.
+    closed: Arc<AtomicU64>,
 }
 
 impl Proxy {
@@ -74,32 +77,39 @@ impl Proxy {
             delay: Arc::default(),
             swallows: Arc::default(),
             connections: Arc::default(),
+            closed: Arc::default(),
         };
         let (address, connections) = (server.address(), Arc::clone(&proxy.connections));
+        let closed = Arc::clone(&proxy.closed);
         let (delay, swallows) = (Arc::clone(&proxy.delay), Arc::clone(&proxy.swallows));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 connections.fetch_add(1, Ordering::Relaxed);
                 let server = TcpStream::connect(&address).await.unwrap();
-                tokio::spawn(forward(client, server, Arc::clone(&delay), Arc::clone(&swallows)));
+                let (from_client, to_client) = client.into_split();
+                let (from_server, to_server) = server.into_split();
+                tokio::spawn(questions(from_client, to_server, Arc::clone(&closed)));
+                tokio::spawn(replies(from_server, to_client, Arc::clone(&delay), Arc::clone(&swallows)));
             }
         });
         proxy
     }
 }
 
-async fn forward(client: TcpStream, server: TcpStream, delay: Arc<AtomicU64>, swallows: Arc<AtomicU64>) {
-    let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+async fn questions(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, closed: Arc<AtomicU64>) {
+    let _ = tokio::io::copy(&mut from, &mut to).await;
+    closed.fetch_add(1, Ordering::Relaxed);
+}
+
+async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Arc<AtomicU64>, swallows: Arc<AtomicU64>) {
     let mut buffer = [0; 4096];
-    while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
         sleep(Duration::from_millis(delay.load(Ordering::Relaxed))).await;
         let take = |left: u64| left.checked_sub(1);
         if swallows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
             continue;
         }
-        if to_client.write_all(&buffer[..read]).await.is_err() {
+        if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
     }
@@ -136,7 +146,8 @@ async fn lost_reply_is_not_replaced_by_the_next() {
     assert_eq!(budget.stats().granted, granted + 1, "{stats:?}");
 }
 
-/// A connection that swallows everything is replaced after three questions, although each waits only for a moment.
+/// A connection that swallows everything is replaced after three questions, although each waits only for a moment. It is
+/// closed, although replies are missing.
 #[tokio::test]
 async fn silent_connection_is_replaced() {
     let Some(server) = Server::on_port(&[]).await else { return };
@@ -152,6 +163,12 @@ async fn silent_connection_is_replaced() {
     let connections = proxy.connections.load(Ordering::Relaxed);
     assert_eq!(store.take("k", rate, 1).await.unwrap(), 1);
     assert_eq!(proxy.connections.load(Ordering::Relaxed), connections + 1);
+    let closes = async {
+        while proxy.closed.load(Ordering::Relaxed) == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), closes).await.unwrap();
 }
 
 #[tokio::test]
