@@ -146,8 +146,8 @@ async fn lost_reply_is_not_replaced_by_the_next() {
     assert_eq!(budget.stats().granted, granted + 1, "{stats:?}");
 }
 
-/// A connection that swallows everything is replaced after three questions, although each waits only for a moment. It is
-/// closed, although replies are missing.
+/// A connection that swallows everything is replaced after three questions, although each waits only for a moment. It
+/// is closed, although replies are missing.
 #[tokio::test]
 async fn silent_connection_is_replaced() {
     let Some(server) = Server::on_port(&[]).await else { return };
