@@ -134,6 +134,20 @@ async fn late_grant_of_a_dropped_retry_returns() {
     assert_eq!(store.messages(), [(0, TOKEN), (TOKEN, TOKEN)]);
 }
 
+/// What a retry has earned is sent 10 ms later, without a question.
+#[tokio::test(start_paused = true)]
+async fn earned_tokens_are_sent_soon() {
+    let store = Faulty::taking(Duration::ZERO);
+    let budget = FleetBudget::new(store.clone());
+    let permit = ask(&budget, "a").unwrap();
+    assert!(confirmed(&permit).await);
+    permit.spend().succeed();
+    sleep(Duration::from_millis(9)).await;
+    assert_eq!(store.messages(), [(0, TOKEN)]);
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(store.messages(), [(0, TOKEN), (3 * TOKEN, 0)]);
+}
+
 // F-4
 #[tokio::test(start_paused = true)]
 async fn first_attempts_ask_for_nothing() {
@@ -164,6 +178,29 @@ async fn store_that_returns_is_asked_again() {
             assert!(budget.stats().granted > 0);
         }
     }
+}
+
+/// Processes that were refused at once ask again at different times, because each has a random seed.
+#[tokio::test(start_paused = true)]
+async fn processes_ask_again_one_by_one() {
+    let store = MemoryStore::new();
+    assert!(store.settle("reattempt:1:a", 0, 10 * TOKEN).await.unwrap());
+    let budgets: Vec<_> = (0..20).map(|_| FleetBudget::new(store.clone())).collect();
+    for budget in &budgets {
+        assert!(!confirmed(&ask(budget, "a").unwrap()).await);
+    }
+    let mut moments = std::collections::HashSet::new();
+    for moment in 0..130 {
+        advance(Duration::from_millis(1)).await;
+        for budget in budgets.iter().filter(|budget| budget.stats().asked == 1) {
+            (0..3).for_each(|_| budget.local().on_success("a", 0));
+            if ask(budget, "a").is_some() {
+                moments.insert(moment);
+            }
+        }
+    }
+    assert!(budgets.iter().all(|budget| budget.stats().asked == 2));
+    assert!(moments.len() > 5, "{moments:?}");
 }
 
 /// A store whose future panics, which must not lose the retry.
