@@ -48,9 +48,6 @@ fn refusals_in_a_row_are_remembered_longer() {
     within(gaps[2], 300, 500);
     gaps[3..].iter().for_each(|gap| within(*gap, 750, 1250));
     assert!(gaps.iter().collect::<std::collections::HashSet<_>>().len() > 20, "they are spread");
-    // The random numbers favour no side: each half has its share.
-    let long = gaps[3..].iter().filter(|gap| gap.as_millis() > 1000).count();
-    assert!((18..=38).contains(&long), "{long} of {}", gaps.len() - 3);
 }
 
 #[test]
