@@ -15,10 +15,10 @@
 //! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
 //! | 8 | **the retry layer** | |
 //! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
-//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and fits the call's time. A hedge does not wait: if it is refused, the attempts in flight continue |
+//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and fits into the call's remaining time. A hedge does not wait: if it is refused, the attempts in flight continue |
 //! | 11 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that the call has not tried. A guard outside this layer has one state for the whole service; a guard inside it has one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
 //! | 12 | `Buffer` | its clones share one worker, and its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
-//! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it includes retries |
+//! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
 //! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
 //! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
@@ -146,7 +146,7 @@
 //! |---|---|
 //! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, the retry stalls too. | Make the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
 //! | The limit ends with the response head. If the body stalls, its reader hangs. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time between frames; in reqwest, `read_timeout`. |
-//! | If connecting takes too long, the layer cannot distinguish that from a slow server, and a POST is not retried. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error proves that no request was sent. |
+//! | If connecting takes too long, the layer cannot distinguish that from a slow server, and a POST is not retried. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). The error of this timeout proves that no request was sent. |
 //!
 //! This example limits the time between two frames of a response body to five seconds:
 //!

@@ -93,7 +93,7 @@ pub fn cenkalti() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(15 * 60)))
 }
 
-/// Returns [`cenkalti`] with an elapsed time of 2 s, for interactive callers.
+/// Returns [`cenkalti`] with a limit of 2 s on the elapsed time, for interactive callers.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|

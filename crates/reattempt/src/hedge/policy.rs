@@ -48,7 +48,7 @@ const DEFAULT_CAP: u32 = 5;
 /// | `attempts_cap` | 5 | limits the attempts that call options or a method's overrides may set |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for a longer delay should not get another attempt |
-/// | budget | [`RetryBudget::cautious`] for each destination | limits the hedges after errors, which the quantile does not |
+/// | budget | [`RetryBudget::cautious`] for each destination | limits the hedges after errors, which the quantile does not limit |
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The state of an operation's call. It is created at the first failure. It is created earlier for a call with options,
-//! or with a policy that needs it before the first attempt.
+//! The state of an operation's call. It is created at the first failure, or earlier for a call whose options or policy
+//! need it before the first attempt.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -168,7 +168,7 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
     /// Waits with this function instead of tokio's timer, so no tokio runtime is required. Attempts are timed with the
     /// system clock.
     ///
-    /// The function takes the duration of the wait and returns a future that completes after it, as in
+    /// The function takes the duration of the wait and returns a future that completes after that time, as in
     /// `.sleep_with(async_io::Timer::after)`. On `wasm32-unknown-unknown`, which has no clock, use
     /// [`timer`](Self::timer) instead.
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]

@@ -11,8 +11,8 @@ use crate::protocol::RequestProtocol;
 
 /// A handle to the current [`PolicyTable`], which can be replaced at any time.
 ///
-/// Clones share the table, so keep one to [`replace`](Self::replace) it. Clients keep the table alive even if all
-/// handles are dropped.
+/// Clones share the table, so keep a clone to [`replace`](Self::replace) the table later. Clients keep the table alive
+/// even if all handles are dropped.
 pub struct PolicyHandle<P: RequestProtocol> {
     pub(super) current: Arc<Current<P>>,
 }

@@ -82,9 +82,9 @@ where
     /// [`Deadline`](crate::Deadline) then interrupts attempts too. It ends the call with an error, even if the protocol
     /// has a response for a passed deadline.
     ///
-    /// The limit does not apply to a body that stalls after the head. Over HTTP/2, a retry uses the same connection as
-    /// the attempt that timed out, which may have stalled ([remedies](crate::order#servers-that-stall)). With guards,
-    /// set the [guard layer's timeout](crate::guard::GuardLayer::attempt_timeout) instead.
+    /// The limit does not apply to a body that stalls after the head. Over HTTP/2, a retry uses the connection of the
+    /// attempt that timed out, and that connection may have stalled ([remedies](crate::order#servers-that-stall)). With
+    /// guards, set the [guard layer's timeout](crate::guard::GuardLayer::attempt_timeout) instead.
     #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<P, Backoff, B, BoxedError> {
         let mut settings = self.into_settings();

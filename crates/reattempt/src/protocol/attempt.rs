@@ -24,7 +24,7 @@ pub struct NextAttempt {
     pub number: u32,
     /// The reason for the attempt.
     pub kind: AttemptKind,
-    /// `true` if this is the last attempt, so that the request need not be saved again.
+    /// `true` if this is the last attempt. The request then need not be saved again.
     pub last: bool,
     /// `true` if the head must stay saved for a classifier, even during the last attempt.
     pub needs_head: bool,
@@ -60,8 +60,8 @@ impl NextAttempt {
 pub struct Added<'a> {
     /// `true` if an idempotency key is added.
     pub key: bool,
-    /// `true` if the caller forbids processing the request twice, whatever its method and key. Nothing is added to the
-    /// request for it.
+    /// `true` if the caller forbids processing the request twice, whatever its method and key. This adds nothing to the
+    /// request.
     pub once: bool,
     /// A deadline that has not yet been added to the request.
     pub deadline: Option<Deadline>,

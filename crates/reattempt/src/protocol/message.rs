@@ -24,7 +24,7 @@ use crate::call::request_terms::Impatient;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 
-/// The saved form of an `http::Request`: its head, and an unread reader of its body.
+/// The saved form of an `http::Request`: its head, and a reader at the start of its body.
 pub struct SavedRequest<B> {
     pub(crate) head: SavedHead,
     pub(crate) body: ReplayBody<B>,

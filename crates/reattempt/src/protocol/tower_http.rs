@@ -11,10 +11,10 @@ use super::Outcome;
 
 /// A classifier based on a tower-http [`ClassifyResponse`].
 ///
-/// If `ClassifyResponse` classifies a response as a failure, the default rules decide whether it is retried. A failure
-/// that they would not retry is retried only if the request may be repeated. The default rules also classify everything
-/// else: successes, errors, and responses that `ClassifyResponse` would classify at their end. Each response's headers
-/// are copied for `ClassifyResponse`.
+/// If `ClassifyResponse` classifies a response as a failure, it is retried as the default rules decide. If they would
+/// not retry it, it is still retried if the request may be repeated. The default rules also classify everything else:
+/// successes, errors, and responses that `ClassifyResponse` would classify at their end. Each response's headers are
+/// copied for `ClassifyResponse`.
 ///
 /// ```
 /// use reattempt::{Http, RetryPolicy};

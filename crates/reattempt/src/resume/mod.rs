@@ -95,9 +95,9 @@
 //!
 //! # Report
 //!
-//! If a body broke, the call's [`ReportSlot`](crate::report::ReportSlot) receives a new report when the body ends. It
-//! lists the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer. A
-//! dropped body has no report.
+//! If a body broke, the call's [`ReportSlot`](crate::report::ReportSlot) receives a new report when the body ends. This
+//! report lists the attempt that broke, and each resume as an attempt. Observers are notified of the same events as in
+//! a retry layer. A dropped body has no report.
 //!
 //! # Trailers
 //!

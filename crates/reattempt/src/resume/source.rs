@@ -49,7 +49,7 @@ where
     }
 }
 
-/// The inner service of a [`ResumeLayer`](super::ResumeLayer), with the request that it repeats.
+/// The inner service of a [`ResumeLayer`](super::ResumeLayer), with the head of the request to repeat.
 pub struct ServiceSource<S, Req: ResumableRequest> {
     shared: Arc<Shared<S, ()>>,
     head: Req::Head,

@@ -154,7 +154,7 @@ impl<Mode> HttpTelemetry<Mode> {
         self.output(instruments::Instruments::new(provider))
     }
 
-    /// Creates spans with the tracer `reattempt` of `provider`.
+    /// Creates spans with `provider`, from a tracer named `reattempt`.
     ///
     /// An attempt's context is current while its service is called and polled. An inner layer that injects the current
     /// context into headers therefore propagates the attempt's span.

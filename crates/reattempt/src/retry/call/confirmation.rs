@@ -1,5 +1,5 @@
-//! The confirmation of a retry by a remote budget. The outcome is held until then, and the retry's delay has already
-//! started.
+//! The confirmation of a retry by a remote budget. The outcome is held until the budget decides. The retry's delay has
+//! already started by then.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
