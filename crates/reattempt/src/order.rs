@@ -31,11 +31,12 @@
 //! # Services with state in each clone
 //!
 //! The layer sends the first attempt through the instance that is ready, and each retry through a clone of the previous
-//! retry's instance. The first retry uses a clone of a spare instance that all clones of the client share. This makes
-//! no difference if clones of the inner service share their state, as with a `Buffer`, a pool or tonic's `Channel`. A
-//! round-robin service with a counter in each clone picks endpoints 0, 0 and 1 for three attempts, so the first retry
-//! goes to the first attempt's endpoint. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call), it
-//! picks 0, 1 and 2, at the cost of one clone per call.
+//! retry's instance. The first retry uses a clone of a spare instance that all clones of the client share. The choice
+//! of instance makes no difference if clones of the inner service share their state, as with a `Buffer`, a pool or
+//! tonic's `Channel`. A round-robin service with a counter in each clone picks endpoints 0, 0 and 1 for three attempts,
+//! so the first retry goes to the first attempt's endpoint. With
+//! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call), it picks 0, 1 and 2, at the cost of one clone
+//! per call.
 //!
 //! The layer never stores an instance that is ready. When a `LoadShed` refuses a call, the instance that refused it
 //! stays in the queue of the inner limit, and later gets a permit. Therefore call `send`, or drop the clone after the
@@ -92,8 +93,8 @@
 //!
 //! A [`ShedLayer`](crate::shed::ShedLayer) admits a call as soon as its head has arrived. The call holds its place
 //! while the service reads the request body. Callers that send single bytes slowly could therefore take every place.
-//! tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body. Its
-//! `RequestBodyTimeoutLayer` limits only the time between two frames, which such callers do not exceed.
+//! tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body. tower-http's
+//! `RequestBodyTimeoutLayer` limits only the time between two frames, and such callers stay below that limit.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -144,7 +145,7 @@
 //!
 //! | gap | remedy |
 //! |---|---|
-//! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, the retry stalls too. | Make the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
+//! | Over HTTP/2, the retry uses the connection of the attempt that timed out. If the connection has stalled, the retry stalls too. | Make the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
 //! | The limit ends with the response head. If the body stalls, its reader hangs. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time between frames; in reqwest, `read_timeout`. |
 //! | If connecting takes too long, the layer cannot distinguish that from a slow server, and a POST is not retried. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). The error of this timeout proves that no request was sent. |
 //!
@@ -186,7 +187,7 @@
 //! # Retries below the layer
 //!
 //! - **hyper-util's legacy client** resends a request on a new connection if a pooled one closed before anything was
-//!   written. That is safe, and limited by the number of pooled connections.
+//!   written. This resending is safe, and limited by the number of pooled connections.
 //!   `Client::builder(…).retry_canceled_requests(false)` turns it off. Over HTTP/2, calls can wait for a connection
 //!   that another call is opening. If that other call is cancelled, the layer resends the waiting calls once, without
 //!   counting an attempt. A call's last attempt is not resent.

@@ -108,10 +108,10 @@ pub fn cenkalti_short() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 50 ms | 2 | 150 ms | ± 50 % | no limit | 250 ms |
 ///
-/// A 30 ms call that always fails is retried twice in seven of eight cases, otherwise once or, rarely, three times. It
-/// ends after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here. They count
-/// attempts, and that library checks the time only after the wait. Here, a delay that would exceed the limit ends the
-/// call immediately.
+/// A 30 ms call that always fails is retried twice in seven of eight cases, otherwise once or, rarely, three times. The
+/// call ends after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here. Those
+/// estimates count attempts, and cenkalti checks the time only after the wait. Here, a delay that would exceed the
+/// limit ends the call immediately.
 pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
@@ -123,8 +123,8 @@ pub fn cenkalti_quick() -> Profile<Exponential> {
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
 /// A 100 ms call that always fails is usually retried three times. About one in twenty is retried four times, and very
-/// few only twice. It ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The published
-/// time does not apply here, for the reason given at [`cenkalti_quick`].
+/// few only twice. The call ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The
+/// published time does not apply here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
@@ -136,8 +136,8 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
 /// A 300 ms call that always fails is usually retried six times. About one in five is retried seven times, and very few
-/// five or eight times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not apply
-/// here, for the reason given at [`cenkalti_quick`].
+/// five or eight times. The call ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not
+/// apply here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }

@@ -61,8 +61,8 @@ macro_rules! send_method {
         ///
         /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a clone of
         /// the handle's state. If the inner service changes its own state during a call, for example by opening a
-        /// connection, later calls do not see that change. Most clients share their state between clones; tower's
-        /// `Buffer` does so for any service.
+        /// connection, later calls do not see that change. Most clients share their state between clones; in tower's
+        /// `Buffer`, any service does.
         ///
         /// # Errors
         /// Returns the call's error, or the error from the inner service's `poll_ready`.

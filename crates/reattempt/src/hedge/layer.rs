@@ -17,8 +17,8 @@ use crate::protocol::Protocol;
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
 ///   safe methods hedges every call**: use this layer only for methods that may run more than once (HG-14).
 /// - A losing attempt is cancelled but not undone: the server may still process it completely.
-/// - **After a failed attempt, the next one is sent immediately.** Over HTTP/2, it may use the same broken connection
-///   and fail too. An outer [`RetryLayer`](crate::RetryLayer) retries after a delay.
+/// - **After a failed attempt, the next one is sent immediately.** Over HTTP/2, the next attempt may use the same
+///   broken connection and fail too. An outer [`RetryLayer`](crate::RetryLayer) retries after a delay.
 /// # Order of layers
 ///
 /// Put this layer inside everything that applies to each call, such as a trace or an overall timeout. Put it outside

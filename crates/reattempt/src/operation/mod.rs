@@ -1,6 +1,6 @@
 //! Retries for any operation, asynchronous or blocking.
 //!
-//! [`retry`](crate::retry()) takes a schedule, a profile or a policy, and a closure that starts the operation. It
+//! [`retry`](crate::retry()) takes a schedule, a profile or a policy, and a closure that starts the operation. `retry`
 //! returns the first success, or a [`RetryError`] with the last error.
 //!
 //! | item | content |

@@ -13,8 +13,8 @@ type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;
 
 /// A list of policies with the conditions under which they apply.
 ///
-/// The first policy whose condition is true applies, or else the default. The conditions run at the start of each call
-/// and must not block.
+/// The first policy whose condition is true applies. If no condition is true, the default applies. The conditions run
+/// at the start of each call and must not block.
 pub struct PolicyTable<P: RequestProtocol> {
     /// The policies. The default comes first.
     pub(super) stacks: Vec<PolicyStack<P>>,

@@ -49,7 +49,7 @@ pub struct Profile<S> {
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub classifier: Option<ProfileClassifier>,
-    /// The budget, which clones of the profile share. With `None`, the policy keeps its own.
+    /// The budget, which clones of the profile share. With `None`, the policy keeps its own budget.
     pub budget: Option<RetryBudget>,
 }
 

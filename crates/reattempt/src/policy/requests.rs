@@ -102,8 +102,8 @@ where
         RetryPolicy::of(self.into_settings())
     }
 
-    /// Sets a hook that runs before each attempt, including the first. It may change the request head, for example to
-    /// add a fresh token, a signature or a trace header. Default: none. A second call replaces the hook.
+    /// Sets a hook that runs before each attempt, including the first. The hook may change the request head, for
+    /// example to add a fresh token, a signature or a trace header. Default: none. A second call replaces the hook.
     ///
     /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and
     /// change the request in the hook.

@@ -49,7 +49,7 @@ impl fmt::Debug for Failed {
     }
 }
 
-/// The marker in the extensions of a response from a fallback or a backup. It contains the original outcome.
+/// The marker in the extensions of a response from a fallback or a backup. The marker contains the original outcome.
 ///
 /// Whatever its status, a response with this marker does not show whether the server processed the request. An outer
 /// retry layer or fallback therefore does not resend a request that must not be processed twice.
@@ -74,10 +74,10 @@ impl FellBack {
     }
 }
 
-/// The error of a call whose backup failed without a response. It contains the original outcome.
+/// The error of a call whose backup failed without a response. This error contains the original outcome.
 ///
 /// Its source is the backup's error. Like a [`FellBack`] response, it does not show whether the server processed the
-/// request. Its texts contain no credentials.
+/// request. The error's texts contain no credentials.
 pub struct BackupFailed {
     pub(crate) failed: Failed,
     pub(crate) source: BoxError,

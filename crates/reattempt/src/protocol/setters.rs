@@ -247,9 +247,9 @@ impl Http {
     /// layer would repeat the POST with a new key.
     ///
     /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still be
-    /// processing the first attempt, and respond to the next one with 409. That ends the call. If 409 has no other
-    /// meaning, set `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`. The call is then retried until the server
-    /// returns the first attempt's outcome.
+    /// processing the first attempt, and respond to the next one with 409. This response ends the call. If 409 has no
+    /// other meaning, set `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`. The call is then retried until the
+    /// server returns the first attempt's outcome.
     #[must_use]
     pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
         self.generate_keys = generate;

@@ -39,7 +39,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// other.
 ///
 /// While the breaker is open, calls fail immediately, except in the last second before a probe (see
-/// [refusals](crate::guard#refusals)). These settings are compatible:
+/// [refusals](crate::guard#refusals)). The settings in this example are compatible:
 ///
 /// ```
 /// use std::time::Duration;
@@ -271,8 +271,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         StandardLayer { policy, guards, times, outer: outer(self.outer), inner, inner_warnings }
     }
 
-    /// Replaces all guards with another guard or a pair of guards. Their settings are not checked against those of the
-    /// stack.
+    /// Replaces all guards with another guard or a pair of guards. The settings of the new guards are not checked
+    /// against those of the stack.
     ///
     /// After [`endpoints`](Self::endpoints), this replaces only the breaker. Each endpoint keeps its own limit on calls
     /// in flight.
@@ -315,8 +315,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     /// Returns an error unless all of these conditions hold:
     ///
     /// * The `attempt_timeout`, explicit or default, is above 0 and below `total_time`.
-    /// * The breaker's `interval` is at least twice the `attempt_timeout`. Otherwise it would forget attempts in
-    ///   flight.
+    /// * The breaker's `interval` is at least twice the `attempt_timeout`. Otherwise, the breaker would forget attempts
+    ///   in flight.
     /// * The retry policy has no attempt timeout, which would be outside the guards.
     /// * A fixed hedge [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
     /// * The endpoints' own [`attempt_timeout`](crate::endpoints::Endpoints::attempt_timeout) is below that of the

@@ -1,7 +1,7 @@
 //! Metrics and traces of HTTP calls and their attempts, named according to OpenTelemetry's conventions for HTTP
 //! clients.
 //!
-//! [`HttpTelemetry`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. Their
+//! [`HttpTelemetry`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. The
 //! measurements end with the response head, so the types of requests and responses stay the same.
 //!
 //! Clients without these layers have no overhead.
