@@ -3,6 +3,10 @@
 //! Policies use a [`RetryBudget`](crate::RetryBudget) by default. A custom [`Budget`] decides in `acquire` whether a
 //! retry may be sent, and is notified when the retry ends.
 //!
+//! The budget of a process does not count the retries of other processes. If many processes rarely call the same server,
+//! share one budget through Redis or Valkey: `.budget(FleetBudget::new(RedisStore::new(url)?))`, with the crate
+//! [`reattempt-redis`](https://docs.rs/reattempt-redis).
+//!
 //! | item | content |
 //! |---|---|
 //! | [`Budget`] | the trait that every budget implements |
