@@ -191,10 +191,10 @@
 //!   `Client::builder(…).retry_canceled_requests(false)` turns it off. Over HTTP/2, calls can wait for a connection
 //!   that another call is opening. If that other call is cancelled, the layer resends the waiting calls once, without
 //!   counting an attempt. A call's last attempt is not resent.
-//! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server refused unprocessed
-//!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns these retries off.
-//!   reqwest also follows redirects. By default, there is therefore no proof that a POST was not processed, and only a
-//!   repeatable POST is retried. Use `redirect::Policy::none()` on the client and
+//! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server refused without
+//!   processing them (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns these
+//!   retries off. reqwest also follows redirects. By default, there is therefore no proof that a POST was not
+//!   processed, and only a repeatable POST is retried. Use `redirect::Policy::none()` on the client and
 //!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol. Every POST is then retried after 429 or
 //!   a refused connection.
 //! - **tonic's `Channel`** does not retry. It reconnects when it is next used, so a failed connection fails only one

@@ -6,7 +6,7 @@
 //!
 //! Three profiles also classify the service's failures, because delays alone would not suffice. GitHub, for example,
 //! refuses requests with 403. The classifier is part of the profile, so one line of code, or one word in a policy file,
-//! selects both. For hedges and guards, use the classifier functions directly, such as
+//! selects the delays and the classifier. For hedges and guards, use the classifier functions directly, such as
 //! [`classify::github`](crate::classify::github).
 //!
 //! ```

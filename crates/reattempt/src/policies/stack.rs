@@ -60,7 +60,8 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
         Self { guards: self.guards.with_guard(all), ..self }
     }
 
-    /// Sets the endpoints that serve requests to their base URL. Other requests are sent unchanged. Default: none.
+    /// Sets the endpoints. Each request to their base URL is sent to one of them; other requests are sent unchanged.
+    /// Default: none.
     pub fn endpoints(self, endpoints: EndpointsLayer<P, P::Errors>) -> Self {
         Self { endpoints: Some(endpoints), ..self }
     }
