@@ -3,8 +3,8 @@
 //! Policies use a [`RetryBudget`](crate::RetryBudget) by default. A custom [`Budget`] decides in `acquire` whether a
 //! retry may be sent, and is notified when the retry ends.
 //!
-//! The budget of a process does not count the retries of other processes. If many processes rarely call the same server,
-//! share one budget through Redis or Valkey: `.budget(FleetBudget::new(RedisStore::new(url)?))`, with the crate
+//! The budget of a process does not count the retries of other processes. If many processes rarely call one server,
+//! share a budget through Redis or Valkey: `.budget(FleetBudget::new(RedisStore::new(url)?))`, with the crate
 //! [`reattempt-redis`](https://docs.rs/reattempt-redis).
 //!
 //! | item | content |

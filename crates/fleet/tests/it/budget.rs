@@ -134,7 +134,7 @@ async fn late_grant_of_a_dropped_retry_returns() {
     assert_eq!(store.messages(), [(0, TOKEN), (TOKEN, TOKEN)]);
 }
 
-/// What a retry has earned is sent 10 ms later, without a question.
+/// Tokens that a retry earned are sent 10 ms later, without a question.
 #[tokio::test(start_paused = true)]
 async fn earned_tokens_are_sent_soon() {
     let store = Faulty::taking(Duration::ZERO);
