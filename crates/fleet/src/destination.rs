@@ -119,7 +119,7 @@ pub(crate) fn between(least: Duration, most: Duration, random: u64) -> Duration 
     least + (most.saturating_sub(least) / 1024) * u32::try_from(random % 1025).unwrap_or(0)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
