@@ -12,8 +12,11 @@ use reattempt::Retry;
 use reattempt::fallback::Fallback;
 use reattempt::guard::Guarded;
 use reattempt::hedge::Hedge;
+use reattempt::policies::PolicyClient;
 use reattempt::protocol::RequestProtocol;
 use reattempt::standard::Standard;
+#[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+use reattempt::telemetry::Measured;
 use reqwest::{Request, Response};
 use reqwest_middleware::Next;
 use tower_layer::Layer;
@@ -74,9 +77,9 @@ impl fmt::Debug for ChainService<'_> {
 
 /// A client that accepts the options of one call. This trait is sealed.
 ///
-/// The outermost layer of a stack creates such a client: a retry layer, a hedge layer or the standard stack. A guard or
-/// a fallback alone has no options. To put a guard outside the retries, use two middlewares: the first with the guard,
-/// the second with the retries.
+/// The outermost layer of a stack creates such a client: a retry layer, a hedge layer, the standard stack, a [table of
+/// policies](reattempt::policies), or the telemetry around one of them. A guard or a fallback alone has no options. To
+/// put a guard outside the retries, use two middlewares: the first with the guard, the second with the retries.
 #[diagnostic::on_unimplemented(
     message = "the outermost layer of a `ReattemptMiddleware` must retry or hedge",
     note = "put a guard, a fallback or another layer that is outside of the retries into a middleware of its own"
@@ -107,6 +110,21 @@ impl<S: Clone, P: Clone> WithOptions for Standard<Retry<S, P>> {
 impl<S: Clone, P: Clone> WithOptions for Standard<Hedge<S, P>> {
     fn with_options_of_call(self, options: CallOptions) -> Self {
         self.with_options(options)
+    }
+}
+
+impl<S: Clone, P: RequestProtocol + Clone> WithOptions for PolicyClient<S, P> {
+    fn with_options_of_call(self, options: CallOptions) -> Self {
+        self.with_options(options)
+    }
+}
+
+#[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "opentelemetry", feature = "tracing"))))]
+impl<S: WithOptions + Clone, T> WithOptions for Measured<S, T> {
+    fn with_options_of_call(mut self, options: CallOptions) -> Self {
+        *self.get_mut() = self.get_ref().clone().with_options_of_call(options);
+        self
     }
 }
 
@@ -166,7 +184,9 @@ where
 }
 
 mod sealed {
-    use super::{Fallback, Guarded, Hedge, RequestProtocol, Retry, Standard};
+    #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+    use super::Measured;
+    use super::{Fallback, Guarded, Hedge, PolicyClient, RequestProtocol, Retry, Standard};
 
     #[expect(unnameable_types, reason = "no other crate implements `WithOptions`")]
     pub trait Sealed {}
@@ -174,6 +194,9 @@ mod sealed {
     impl<S, P> Sealed for Retry<S, P> {}
     impl<S, P> Sealed for Hedge<S, P> {}
     impl<R> Sealed for Standard<R> {}
+    impl<S, P: RequestProtocol> Sealed for PolicyClient<S, P> {}
+    #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+    impl<S: Sealed, T> Sealed for Measured<S, T> {}
     impl<S, G, P: RequestProtocol, Mode> Sealed for Guarded<S, G, P, Mode> {}
     impl<S, F, P> Sealed for Fallback<S, F, P> {}
 }

@@ -67,6 +67,13 @@
 //! `reattempt::guide::reqwest` apply here too: a POST is sent again only if it is repeatable, unless redirects are
 //! turned off in reqwest and with [`Http::redirects_below`](reattempt::Http::redirects_below).
 //!
+//! The outermost layer may also be:
+//!
+//! - a [table of policies](reattempt::policies), such as `PolicyFile::layer` of `reattempt-policy-file`. Each call
+//!   prepares all policies of the table.
+//! - `HttpTelemetry::around` of `reattempt`, which measures calls and attempts, with the feature `opentelemetry` or
+//!   `tracing` of this crate.
+//!
 //! # Coming from reqwest-retry 0.9
 //!
 //! Tests run both middlewares through the same failures, and compare the requests that arrive.
@@ -96,6 +103,7 @@
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod chain;
 mod error;

@@ -1,13 +1,23 @@
 //! Tests of stacks of layers in the middleware.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt::CallOptions;
+#[cfg(feature = "opentelemetry")]
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
+#[cfg(feature = "opentelemetry")]
+use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+#[cfg(feature = "opentelemetry")]
+use reattempt::Report;
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
 use reattempt::fallback::FallbackLayer;
 use reattempt::guard::{CircuitBreaker, GuardLayer, Limit, RateLimit, Refused};
 use reattempt::hedge::HedgePolicy;
+use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, TableBudget};
 use reattempt::standard::StandardLayer;
+#[cfg(feature = "opentelemetry")]
+use reattempt::telemetry::HttpTelemetry;
+use reattempt::{CallOptions, Http, RetryBudget};
 use reattempt_reqwest_middleware::{CallError, ChainLayer, ReattemptMiddleware};
 use reqwest_middleware::ClientBuilder;
 use tokio::time::Instant;
@@ -83,5 +93,62 @@ async fn retries_go_to_another_endpoint() {
     for mut hosts in [hosts(plain).await, hosts(standard).await] {
         hosts.sort();
         assert_eq!(hosts, ["one.example", "two.example"]);
+    }
+}
+
+/// The policies of a table, and the options of one call above them.
+#[tokio::test(start_paused = true)]
+async fn policy_table_is_a_middleware() {
+    let attempts = |most| {
+        PolicyStack::new(Http::new())
+            .retries(|retries| retries.max_attempts(most).budget(Arc::new(RetryBudget::unlimited()) as TableBudget))
+    };
+    let table = PolicyTable::new(attempts(2)).or(attempts(4), |request| request.path() == "/patient");
+    let handle = PolicyHandle::new(table);
+    let server = Server::statuses([503; 99]);
+    let client = client(handle.layer(), &server);
+    let mut seen = 0;
+    let mut sent = async |path, options| {
+        let url = format!("http://orders.example{path}");
+        let _ = client.get(url).with_extension(options).send().await.unwrap();
+        server.seen().len() - std::mem::replace(&mut seen, server.seen().len())
+    };
+    assert_eq!(sent("/", CallOptions::new()).await, 2);
+    assert_eq!(sent("/patient", CallOptions::new()).await, 4);
+    assert_eq!(sent("/patient", CallOptions::new().max_attempts(3)).await, 3);
+    handle.replace(PolicyTable::new(attempts(1)));
+    assert_eq!(sent("/patient", CallOptions::new()).await, 1);
+}
+
+/// One measurement of the call and one of each attempt. The options of the call reach the retries.
+#[cfg(feature = "opentelemetry")]
+#[tokio::test(start_paused = true)]
+async fn telemetry_is_around_the_retries() {
+    let exporter = InMemoryMetricExporter::default();
+    let reader = PeriodicReader::builder(exporter.clone()).build();
+    let provider = SdkMeterProvider::builder().with_reader(reader).build();
+    let server = Server::statuses([503; 9]);
+    let client = client(HttpTelemetry::new().metrics(&provider).around(policy()), &server);
+    let options = CallOptions::new().max_attempts(5);
+    let response = client.get(URL).with_extension(options).send().await.unwrap();
+    assert_eq!((server.seen().len(), response.extensions().get::<Report>().unwrap().retries()), (5, 4));
+
+    provider.force_flush().unwrap();
+    let exported = exporter.get_finished_metrics().unwrap();
+    let metrics = exported.iter().flat_map(|all| all.scope_metrics()).flat_map(|scope| scope.metrics());
+    let counts: Vec<_> = metrics.filter_map(|metric| Some((metric.name(), count(metric)?))).collect();
+    for (name, expected) in [("http.client.request.duration", 5), ("reattempt.http.call.duration", 1)] {
+        assert!(counts.contains(&(name, expected)), "{counts:?}");
+    }
+}
+
+/// Returns the number of measurements of a histogram.
+#[cfg(feature = "opentelemetry")]
+fn count(metric: &Metric) -> Option<u64> {
+    match metric.data() {
+        AggregatedMetrics::F64(MetricData::Histogram(histogram)) => {
+            Some(histogram.data_points().map(|point| point.count()).sum())
+        }
+        _ => None,
     }
 }
