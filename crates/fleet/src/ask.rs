@@ -100,17 +100,20 @@ impl Asking for Ask {
                 self.destination.on_refusal(self.memory, now, random);
                 FleetEvent::Refused { round_trip }
             }
-            Err(ref error) => {
+            Err(_) => {
                 self.destination.forget_refusals();
-                self.member.store_failed(&self.destination, error);
                 FleetEvent::Alone
             }
         };
-        // The refusal is stored before the waiting call continues.
-        if self.confirm(!matches!(answer, Ok(false))) {
-            if answer.is_ok() {
-                self.member.store_works();
-            }
+        // The refusal is stored before the waiting call continues. That call continues before the observer is notified,
+        // so that a panic of the observer does not notify it again.
+        let confirmed = self.confirm(!matches!(answer, Ok(false)));
+        match &answer {
+            Err(error) => self.member.store_failed(&self.destination, error),
+            Ok(_) if confirmed => self.member.store_works(),
+            Ok(_) => {}
+        }
+        if confirmed {
             self.member.note(&self.destination.name, &event);
         }
     }

@@ -56,6 +56,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// This bounds the fleet's granted retries: ≤ 10 + 0.5 · seconds + 3 · (successful retries) + 0.2 · (reported
 /// successes). In an outage, the whole fleet sends ten retries, and then one every two seconds.
 ///
+/// A destination whose name is longer than 255 bytes has a bucket of its own in each process, because its name is
+/// replaced by a hash that differs by process.
+///
 /// A call that succeeds on the first attempt never asks the store. If the store is slow, down or faulty, or if there is
 /// no tokio runtime, this process decides alone with its own budget. A store that failed is asked again after a second.
 ///

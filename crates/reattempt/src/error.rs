@@ -19,6 +19,8 @@ pub use crate::call::timed_out::{RefusedResponse, TimeLimit};
 pub use crate::error_mode::{Answered, BoxedError, ErrorMode};
 pub use reattempt_core::{ConfigError, Recommended, Warning};
 
+#[doc(hidden)]
+pub use crate::call::redact::Redacted;
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub use crate::error_mode::AttemptTimer;

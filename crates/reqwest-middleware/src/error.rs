@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use reattempt::Report;
+use reattempt::error::Redacted;
 use reqwest_middleware::Error as MiddlewareError;
 
 /// An equivalent of tower's `BoxError`.
@@ -78,7 +79,7 @@ impl CallError {
 /// The output omits the report and the backtrace of the chain's error.
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallError").field("source", &self.cause()).finish_non_exhaustive()
+        f.debug_struct("CallError").field("source", &Redacted(self.cause())).finish_non_exhaustive()
     }
 }
 
@@ -107,12 +108,17 @@ impl From<CallError> for MiddlewareError {
 /// middleware's error.
 ///
 /// The chain's own error type does not have that source, so the layers would not recognise a failed connection.
-#[derive(Debug)]
 pub struct ChainError(MiddlewareError);
 
 impl From<MiddlewareError> for ChainError {
     fn from(error: MiddlewareError) -> Self {
         ChainError(error)
+    }
+}
+
+impl fmt::Debug for ChainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChainError").field(&Redacted(&self.0)).finish()
     }
 }
 

@@ -52,6 +52,8 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of the
 /// local limits. If the store loses its data, the burst is granted again.
 ///
+/// Destinations with names longer than 255 bytes are not shared, as in a [`FleetBudget`](crate::FleetBudget).
+///
 /// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. A waiting call that is not
 /// polled delays later calls by one token, but does not block them. Clones share their state.
 ///

@@ -48,7 +48,7 @@ fn redact_word(word: &str, out: &mut String) {
 }
 
 /// The debug output of a value, such as an error, without credentials.
-pub(crate) struct Redacted<T>(pub(crate) T);
+pub struct Redacted<T>(pub T);
 
 impl<T: fmt::Debug> fmt::Debug for Redacted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

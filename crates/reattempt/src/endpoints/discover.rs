@@ -15,6 +15,7 @@ use tower::discover::{Change, Discover};
 use super::Endpoints;
 use super::discovery::{caught, text};
 use super::guard::EndpointGuard;
+use super::handle::name_of;
 use super::job::Job;
 use crate::call::errors::BoxError;
 
@@ -114,13 +115,13 @@ where
         self.changed = true;
         match change {
             Change::Insert(key, service) => {
-                let name: Arc<str> = key.to_string().into();
+                let name = name_of(&key);
                 self.names.insert(Arc::clone(&name));
                 self.inserted.insert(Arc::clone(&name));
                 self.services.insert(name, service);
             }
             Change::Remove(key) => {
-                let name = key.to_string();
+                let name = name_of(&key);
                 self.names.remove(&*name);
                 self.inserted.remove(&*name);
                 self.services.remove(&*name);

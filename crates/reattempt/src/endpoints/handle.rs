@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use http::uri::Scheme;
 use reattempt_control::{EndpointEvent, EndpointView};
 
 use super::EndpointsError;
 use super::base_url::BaseUrl;
 use super::guard::EndpointGuard;
+use crate::call::redact::redacted;
 use crate::guard::handle::now;
 
 /// A handle to a client's endpoints. Clones share the set, which is kept alive by its handles, clients and response
@@ -64,9 +66,14 @@ impl EndpointsHandle<BaseUrl> {
     /// The base URL that requests contain ([`Endpoints::base`](super::Endpoints::base)) does not change.
     ///
     /// # Errors
-    /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). In that case, nothing changes.
+    /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). An `http` URL is also an error if the base
+    /// URL that requests contain is an `https` one. In case of an error, nothing changes.
     pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
+        if let Some(clear) = urls.iter().find(|url| self.guard.settings.https_only && url.scheme == Scheme::HTTP) {
+            let problem = "is for http, but requests have an https base URL (https for all)";
+            return Err(EndpointsError::new(&clear.to_string(), problem));
+        }
         replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
         Ok(())
     }
@@ -78,6 +85,11 @@ pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, Bas
     let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
     let by_name: HashMap<&str, &BaseUrl> = named.iter().map(|(_, name, url)| (&**name, url)).collect();
     guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
+}
+
+/// Returns the name of the endpoint with this key, without credentials if the key is a URL.
+pub(super) fn name_of(key: &impl fmt::Display) -> Arc<str> {
+    redacted(&key.to_string()).into()
 }
 
 /// Returns an error for an empty list or a duplicate name.

@@ -66,8 +66,7 @@ impl Endpoints<Urls> {
     /// also an error, because requests would be sent in clear text.
     pub fn base(mut self, url: &str) -> Result<Self, EndpointsError> {
         let base = BaseUrl::read(url)?;
-        let is_clear = |(_, server): &(usize, BaseUrl)| server.scheme == Scheme::HTTP;
-        if base.scheme == Scheme::HTTPS && self.source.tiers.iter().any(is_clear) {
+        if base.scheme == Scheme::HTTPS && self.source.tiers.iter().any(|(_, server)| server.scheme == Scheme::HTTP) {
             return Err(EndpointsError::new(url, "is for https, but the servers are not (https for all, or http)"));
         }
         self.source.base = base;
@@ -140,7 +139,8 @@ impl<P: RequestProtocol> EndpointsLayer<P, P::Errors> {
 impl<P, Mode> EndpointsLayer<P, Mode> {
     /// Creates a layer with the error mode `Mode`.
     pub(crate) fn of(protocol: P, endpoints: Endpoints<Urls>) -> Self {
-        let Endpoints { source: Urls { tiers, base }, settings } = endpoints;
+        let Endpoints { source: Urls { tiers, base }, mut settings } = endpoints;
+        settings.https_only = base.scheme == Scheme::HTTPS;
         let guard = Arc::new(EndpointGuard::new(settings));
         replace_urls(&guard, tiers);
         let mut shared = Shared::of(protocol, guard);

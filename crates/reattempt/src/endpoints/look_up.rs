@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::discovery::{Caught, caught, text};
 use super::guard::EndpointGuard;
+use super::handle::name_of;
 use super::job::Job;
 use super::{Endpoints, EndpointsError};
 use crate::call::clock;
@@ -101,7 +102,8 @@ impl<F> Endpoints<Every<ByClosure<F>>> {
     /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
     /// called again after 1 s. This delay doubles with each further failure, up to 30 s.
     ///
-    /// The text of a key is the endpoint's name in logs and metrics, so it must not contain credentials.
+    /// The text of a key is the endpoint's name in errors, events and reports, without the credentials and the query of
+    /// a URL.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,
@@ -209,7 +211,7 @@ fn update<C: Send + Sync + 'static, K: Display>(
     known: &mut Vec<Arc<str>>,
     connect: &mut impl FnMut(K) -> C,
 ) -> Result<(), BoxError> {
-    let by_name = caught(|| keys.into_iter().map(|key| (key.to_string().into(), key)).collect());
+    let by_name = caught(|| keys.into_iter().map(|key| (name_of(&key), key)).collect());
     let mut by_name: HashMap<Arc<str>, K> = by_name?;
     let mut names: Vec<_> = by_name.keys().cloned().collect();
     names.sort_unstable();

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     subset: Option<NonZeroUsize>,
     pub(crate) attempt_timeout: Option<Duration>,
     pub(super) observers: Vec<EventObserver>,
+    /// `true` if requests have an `https` base URL, so no `http` server may be listed.
+    pub(super) https_only: bool,
 }
 
 impl Settings {

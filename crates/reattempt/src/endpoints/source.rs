@@ -8,7 +8,7 @@ use tower::discover::Discover;
 
 use super::discover::{Discovered, Follow};
 use super::guard::EndpointGuard;
-use super::handle::check_names;
+use super::handle::{check_names, name_of};
 use super::job;
 use super::look_up::{Every, KeepUp, LookUp};
 use super::{Endpoints, EndpointsError};
@@ -35,7 +35,8 @@ pub struct List<K>(Vec<(usize, K)>);
 impl<K: Display> Endpoints<List<K>> {
     /// Lists the servers' keys, such as addresses. [`connect`](Self::connect) creates a client for each.
     ///
-    /// The text of a key is the endpoint's name in logs and metrics, so it must not contain credentials.
+    /// The text of a key is the endpoint's name in errors, events and reports, without the credentials and the query of
+    /// a URL.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
@@ -64,7 +65,7 @@ impl<K: Display> Endpoints<List<K>> {
 }
 
 fn check_keys<K: Display>(keys: &[(usize, K)]) -> Result<(), EndpointsError> {
-    check_names(&keys.iter().map(|(_, key)| key.to_string().into()).collect::<Vec<_>>())
+    check_names(&keys.iter().map(|(_, key)| name_of(key)).collect::<Vec<_>>())
 }
 
 /// A source of keys with the closure that creates a client for each.
@@ -109,9 +110,9 @@ where
 
     fn begin(mut self, guard: &Arc<EndpointGuard<C>>) {
         let keys = self.keys.0;
-        let names = keys.iter().map(|(tier, key)| (*tier, Arc::from(key.to_string())));
+        let names = keys.iter().map(|(tier, key)| (*tier, name_of(key)));
         let names: Vec<_> = names.collect();
-        let keys = keys.into_iter().map(|(_, key)| (Arc::<str>::from(key.to_string()), key));
+        let keys = keys.into_iter().map(|(_, key)| (name_of(&key), key));
         let mut keys: HashMap<_, _> = keys.collect();
         guard.replace(names, |_| false, |name| keys.remove(name).map(&mut self.connect));
     }

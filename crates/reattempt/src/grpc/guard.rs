@@ -141,17 +141,13 @@ const UNAVAILABLE: &[u16] = &[Code::DeadlineExceeded.number(), Code::Unavailable
 pub(super) const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("reattempt-refused");
 
 fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
-    let is_own_limit = matches!(
-        refused.guard(),
-        GuardKind::RATE_LIMIT
-            | GuardKind::BULKHEAD
-            | GuardKind::ADAPTIVE_LIMIT
-            | GuardKind::SEND_RATE
-            | GuardKind::PACE
-    );
-    // A refusal due to the server's state is UNAVAILABLE.
-    let waits = refused.guard() != GuardKind::ENDPOINTS && refused.reason() == Reason::WaitTooLong;
-    let (code, mark) = if is_own_limit || waits {
+    // Any other refusal is due to the state of the server or of a guard without a name.
+    let is_own_limit = match refused.reason() {
+        Reason::WaitTooLong => refused.guard() != GuardKind::ENDPOINTS,
+        Reason::Full | Reason::RateExceeded | Reason::TooLarge => refused.guard() != GuardKind::UNNAMED,
+        _ => false,
+    };
+    let (code, mark) = if is_own_limit {
         (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
     } else {
         (Code::Unavailable, Unanswered::REFUSED)

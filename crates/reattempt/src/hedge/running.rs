@@ -45,8 +45,10 @@ pub(super) struct Running<T: CallTypes> {
     pub(super) replacing: Vec<Replacing<T>>,
     /// The kinds of attempts that were replaced.
     pub(super) resent: Resent,
-    /// The numbers of the replaced attempts, at most one for each kind.
+    /// The numbers of the replaced attempts.
     pub(super) replaced: Vec<u32>,
+    /// The number of refused attempts that were replaced by attempts at another endpoint.
+    pub(super) moves: u32,
 }
 
 /// An attempt that the budget has granted but that has not been sent yet.
@@ -90,6 +92,7 @@ impl<T: CallTypes> Running<T> {
             replacing: Vec::new(),
             resent: Resent::default(),
             replaced: Vec::new(),
+            moves: 0,
         }
     }
 
@@ -104,9 +107,13 @@ impl<T: CallTypes> Running<T> {
 
     /// Returns the endpoint of the attempt with this number or of its replacement.
     pub(super) fn endpoint(&self, number: u32, first: &Tried) -> Option<Arc<str>> {
+        self.tried(number, first)?.pick()?.id.name()
+    }
+
+    /// Returns the endpoint of the attempt with this number or of its replacement, or the slot for it.
+    pub(super) fn tried<'a>(&'a self, number: u32, first: &'a Tried) -> Option<&'a Tried> {
         let sent = self.tried.iter().rev().find(|(of, _)| *of == number);
-        let tried = sent.map(|(_, tried)| tried).or_else(|| (number == 1).then_some(first));
-        tried?.pick()?.id.name()
+        sent.map(|(_, tried)| tried).or_else(|| (number == 1).then_some(first))
     }
 
     /// Adds an attempt that was sent.

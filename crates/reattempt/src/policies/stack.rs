@@ -19,8 +19,8 @@ pub type TablePolicy<P> = RetryPolicy<P, SharedSchedule, TableBudget, <P as Requ
 
 /// A policy of a [`PolicyTable`](super::PolicyTable): retries, then the guards of each attempt, then the endpoints.
 ///
-/// Guards and endpoints are optional. Retries, guards and endpoints classify outcomes with the same protocol value.
-/// Clones share the state of the budget, the guards and the endpoints.
+/// Guards and endpoints are optional. Retries and guards classify outcomes with the same protocol value, and
+/// endpoints with that of their own layer. Clones share the state of the budget, the guards and the endpoints.
 pub struct PolicyStack<P: RequestProtocol> {
     pub(super) policy: TablePolicy<P>,
     pub(super) guards: GuardLayer<Option<SharedGuard>, P, P::Errors>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, StopReason, TimedOut};
-use reattempt_reqwest_middleware::CallError;
+use reattempt_reqwest_middleware::{CallError, ChainError, ReattemptMiddleware};
 
 use crate::support::{Answer, Server, URL, client, policy};
 
@@ -41,6 +41,21 @@ async fn error_texts() {
     let error = request.with_extension(options).send().await.unwrap_err();
     assert_eq!(error.to_string(), "the call failed");
     assert_eq!(slot.take().unwrap().retries(), 2);
+}
+
+/// The debug output of errors has no credentials from the URL.
+#[tokio::test(start_paused = true)]
+async fn debug_output_has_no_credentials() {
+    let client = reqwest_middleware::ClientBuilder::new(reqwest::Client::new());
+    let client = client.with(ReattemptMiddleware::new(policy())).build();
+    let error = client.get("unknown://user:secret@a.example/?key=secret").send().await.unwrap_err();
+    let call = CallError::of(&error).unwrap();
+    assert!(call.reqwest().is_some_and(|error| error.url().is_some()), "the source has the URL");
+    let bare = reqwest::Client::new().get("unknown://user:secret@a.example/?key=secret");
+    let chain = ChainError::from(reqwest_middleware::Error::Reqwest(bare.send().await.unwrap_err()));
+    for text in [format!("{call:?}"), format!("{call:#?}"), format!("a.example {chain:?}")] {
+        assert!(text.contains("a.example") && !text.contains("secret"), "{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,12 +25,14 @@ struct Sorted {
     failure: Option<Failure>,
     /// `true` if the server forbade further attempts.
     stop: bool,
+    /// `true` if a guard refused the attempt, which proves that it was not processed.
+    unsent: bool,
 }
 
 impl Sorted {
     /// Creates the classification of an outcome that is not a server failure.
     fn of(event: HedgeEvent) -> Self {
-        Self { event, failure: None, stop: false }
+        Self { event, failure: None, stop: false, unsent: false }
     }
 }
 
@@ -59,18 +61,20 @@ impl<T: CallTypes> Call<T> {
         let refused = sorted.event == HedgeEvent::Refused;
         // A hedge that a guard refuses at its first poll was not sent. The guard notifies its own observer.
         let by_guard = refused && facts.refused.is_some();
-        let not_sent = self
-            .running
-            .as_mut()
-            .is_some_and(|running| by_guard && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some());
+        let moves = sorted.unsent && self.moves(number);
+        let not_sent = self.running.as_mut().is_some_and(|running| {
+            by_guard && !moves && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some()
+        });
         self.announce();
         if let Some(running) = &mut self.running {
             match refused {
+                // Its permit pays for the attempt elsewhere.
+                true if moves => {}
                 true => running.permits.on_refusal(number),
                 false => running.permits.on_end(number),
             }
         }
-        if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, facts.undone) {
+        if moves || (sorted.event != HedgeEvent::BodyLost && self.is_replaced(facts.undone)) {
             self.log_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
                 let event = Event::WillReplace { attempt: number };
@@ -140,12 +144,13 @@ impl<T: CallTypes> Call<T> {
         }
         // A refusal is handled before any classifier, because it is not a failure of the server.
         if facts.refused_here {
-            return (Sorted::of(HedgeEvent::Refused), facts);
+            let unsent = facts.refused.is_some() && matches!(classify().verdict, Verdict::NotProcessed(_));
+            return (Sorted { unsent, ..Sorted::of(HedgeEvent::Refused) }, facts);
         }
         let classification = of_response.unwrap_or_else(classify);
         let event = HedgeEvent::of(&classification, facts.responded);
         let failure = classification.verdict.failure().copied();
-        let sorted = Sorted { event, failure, stop: classification.hint == ServerHint::Stop };
+        let sorted = Sorted { failure, stop: classification.hint == ServerHint::Stop, ..Sorted::of(event) };
         (sorted, facts.under(classification.verdict))
     }
 

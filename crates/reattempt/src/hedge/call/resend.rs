@@ -8,6 +8,7 @@ use tower_service::Service;
 
 use super::Call;
 use crate::call::clock::Instant;
+use crate::call::frame::Tried;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, ResultOf, Saved};
 use crate::shared::send_next;
@@ -15,19 +16,28 @@ use crate::shared::send_next;
 impl<T: CallTypes> Call<T> {
     /// Returns `true` if this attempt must be replaced, which happens once per call for each kind. Limits and the
     /// budget do not apply, and the number of attempts in flight does not change.
-    pub(in crate::hedge) fn is_replaced(&mut self, number: u32, undone: Option<Undone>) -> bool {
-        let Some(undone) = undone else { return false };
-        let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if late || !self.saved.as_ref().is_some_and(Saved::at_hand) {
+    pub(in crate::hedge) fn is_replaced(&mut self, undone: Option<Undone>) -> bool {
+        undone.is_some_and(|undone| self.can_replace() && self.running().resent.insert(undone))
+    }
+
+    /// Returns `true` if this attempt, which a guard refused, moves to another endpoint, as a refused retry does. A
+    /// call's attempts move at most `max_attempts` times in total.
+    pub(in crate::hedge) fn moves(&mut self, number: u32) -> bool {
+        let running = self.running.as_ref();
+        let tried = running.map_or((number == 1).then_some(&self.first), |running| running.tried(number, &self.first));
+        if !tried.and_then(Tried::pick).is_some_and(|pick| pick.elsewhere) || !self.can_replace() {
             return false;
         }
+        let most = self.shared.policy.settings.limits.max_attempts;
         let running = self.running();
-        if !running.resent.insert(undone) {
-            return false;
-        }
-        // Removes the watch on the dropped reader.
-        running.watches.retain(|(of, _)| *of != number);
-        true
+        running.moves = running.moves.saturating_add(1);
+        running.moves <= most
+    }
+
+    /// Returns `true` if the request can be sent again, in place of an attempt, before the deadline.
+    fn can_replace(&self) -> bool {
+        let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        !late && self.saved.as_ref().is_some_and(Saved::at_hand)
     }
 
     /// Prepares the replacement of this attempt, which ended with `result`.
@@ -35,6 +45,8 @@ impl<T: CallTypes> Call<T> {
         self.start(Instant::now());
         let service = self.shared.spare();
         let running = self.running();
+        // Removes the watch on the dropped reader.
+        running.watches.retain(|(of, _)| *of != number);
         running.replaced.push(number);
         running.replacing.push(Replacing { number, service, result });
     }

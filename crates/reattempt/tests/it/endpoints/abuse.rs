@@ -299,6 +299,23 @@ async fn panic_in_call_loses_no_other_call() {
     }
 }
 
+/// A key that is a URL names its endpoint without the credentials. The closure gets the whole key.
+#[test]
+fn names_of_keys_contain_no_credentials() {
+    let keys = ["http://me:s3cret@a/?key=s3cret", "b"];
+    let (cluster, mut seen) = (Cluster::of([WELL]), Vec::new());
+    let list = Endpoints::list(keys).unwrap();
+    let balanced = list.connect(|key| {
+        seen.push(key);
+        cluster.client(key)
+    });
+    let balanced = balanced.http();
+    assert_eq!(names(&balanced.endpoints()), ["http://a/?...", "b"]);
+    assert_eq!(seen, keys);
+    let twice = Endpoints::list(["http://me:s3cret@a", "http://you@a"]).map(drop).unwrap_err();
+    assert_eq!(twice.to_string(), "endpoint `http://a` is listed twice (each endpoint once)");
+}
+
 /// Neither errors nor `Debug` of anything that was created from URLs contain credentials or queries.
 #[test]
 fn no_output_contains_credentials() {

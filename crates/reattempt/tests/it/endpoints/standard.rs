@@ -174,6 +174,28 @@ async fn places_are_those_of_each_endpoint() {
     assert_eq!(seen.into_values().collect::<Vec<_>>(), [2; 3]);
 }
 
+/// As with retries, an attempt that an endpoint's limit refuses goes to another one. Nothing is paid for it.
+// D-7
+#[tokio::test(start_paused = true)]
+async fn hedged_attempts_leave_full_endpoints() {
+    let cluster = Cluster::of([Does::Answer(secs(1)); 3]);
+    let policy = HedgePolicy::http().delay(secs(5)).max_attempts(3).boxed_errors();
+    let limits = StandardLayer::http().limits(CircuitBreaker::rate(), Bulkhead::new(2));
+    let client = limits.hedge(policy.clone()).endpoints(urls(&cluster)).layer(cluster.client(""));
+    let mut calls = JoinSet::new();
+    for _ in 0..7 {
+        calls.spawn(client.send(request("GET")));
+    }
+    let ended = calls.join_all().await;
+    let refused: Vec<_> = ended.iter().filter_map(|call| call.as_ref().err()).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].is::<Refused>(), "{}", refused[0]);
+    let mut seen = HashMap::new();
+    cluster.seen().into_iter().for_each(|name| *seen.entry(name).or_insert(0) += 1);
+    assert_eq!(seen.into_values().collect::<Vec<_>>(), [2; 3]);
+    assert!(reattempt_core::Budget::is_full(policy.budget_ref()));
+}
+
 /// A hedge goes through the whole stack to an endpoint without an attempt of its call.
 // E-3
 #[tokio::test(start_paused = true)]

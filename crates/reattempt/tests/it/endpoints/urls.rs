@@ -60,6 +60,19 @@ fn https_base_over_http_is_refused() {
     assert_eq!(error.to_string(), expected);
 }
 
+/// Requests with an https base are not sent in clear text after an update either.
+#[test]
+fn update_to_clear_text_is_refused() {
+    let layer = EndpointsLayer::http(["https://eu/api"]).unwrap();
+    let error = layer.endpoints().update_urls(["http://eu"]).unwrap_err();
+    let expected = "endpoint `http://eu` is for http, but requests have an https base URL (https for all)";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(layer.endpoints().view()[0].name.as_ref(), "https://eu/api");
+    let layer = EndpointsLayer::http(["http://eu"]).unwrap();
+    layer.endpoints().update_urls(["https://us"]).unwrap();
+    layer.endpoints().update_urls(["http://eu"]).unwrap();
+}
+
 #[tokio::test]
 async fn explicit_host_stays() {
     let layer = EndpointsLayer::http(["http://eu"]).unwrap();

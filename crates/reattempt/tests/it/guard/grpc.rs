@@ -151,7 +151,7 @@ async fn open_breaker_answers_unavailable() {
 
 #[tokio::test(start_paused = true)]
 async fn own_limit_answers_resource_exhausted() {
-    for kind in [GuardKind::RATE_LIMIT, GuardKind::BULKHEAD] {
+    for kind in [GuardKind::RATE_LIMIT, GuardKind::BULKHEAD, GuardKind::named(&"fleet rate limit")] {
         let recorder = Recorder::default();
         recorder.refuse(Refused::new(kind, Reason::Full));
         let client = GuardLayer::grpc(recorder).layer(Server::at_once(|_| ends_with(Code::Ok)));
