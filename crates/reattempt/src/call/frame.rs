@@ -6,9 +6,12 @@
 //! thread-local values, like a tracing span. A pick outside every frame is not recorded. Frames nest, and each frame
 //! has only its own picks. The deadline is that of the innermost frame with a deadline.
 //!
-//! A service that sends later, such as a guard that waits, stores the frame as a [`Late`].
+//! A service that sends later, such as a guard that waits, stores the frame as a [`Late`]. Other layers may call their
+//! inner service only when they are polled. Until the attempt's endpoint is known, the retry layer therefore also opens
+//! its frame around each poll.
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, Trail};
@@ -51,6 +54,20 @@ thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
     /// The time at which that frame was opened, until a layer has taken it.
     static OPENED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// `true` once this process has a set of endpoints. Until then, no poll needs a frame.
+static HAS_ENDPOINTS: AtomicBool = AtomicBool::new(false);
+
+/// Records that this process has a set of endpoints.
+pub(crate) fn expect_picks() {
+    HAS_ENDPOINTS.store(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if an endpoint may be picked in a frame.
+#[inline]
+pub(crate) fn expects_picks() -> bool {
+    HAS_ENDPOINTS.load(Ordering::Relaxed)
 }
 
 /// The frame of an attempt that is being sent. Dropping it restores the outer frame, even after a panic.

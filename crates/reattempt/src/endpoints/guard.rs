@@ -29,6 +29,7 @@ pub struct EndpointGuard<T> {
 
 impl<T> EndpointGuard<T> {
     pub(super) fn new(settings: Settings) -> Self {
+        frame::expect_picks();
         let (set, observers) = (settings.set(), settings.observers.clone());
         Self { set, discovery: Discovery::default(), observers: Mutex::new(observers), settings }
     }

@@ -66,8 +66,8 @@ impl EndpointsHandle<BaseUrl> {
     /// The base URL that requests contain ([`Endpoints::base`](super::Endpoints::base)) does not change.
     ///
     /// # Errors
-    /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). An `http` URL is also an error if the base
-    /// URL that requests contain is an `https` one. In case of an error, nothing changes.
+    /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). An `http` URL is also an error if the
+    /// base URL that requests contain is an `https` one. In case of an error, nothing changes.
     pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         if let Some(clear) = urls.iter().find(|url| self.guard.settings.https_only && url.scheme == Scheme::HTTP) {

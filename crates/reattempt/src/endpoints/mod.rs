@@ -50,9 +50,9 @@
 //!
 //! Tiers share no state, so a request's idempotency key may have no effect in a later tier. A request that is
 //! repeatable only because of its key goes to another tier only with proof that it was not processed. For that, the
-//! retry layer must get the tier of each attempt. Put neither a `Buffer` nor another set between the retry layer and
-//! the tiers. Do not add a second retry layer outside or inside the tiers, unless both are
-//! [`nested`](crate::RetryPolicy::nested). Tower's own retry layer does not get the tier.
+//! retry layer must get the tier of each attempt. Layers between them may call their inner service later, from a poll,
+//! but put neither a `Buffer` nor another set there. Do not add a second retry layer outside or inside the tiers,
+//! unless both are [`nested`](crate::RetryPolicy::nested). Tower's own retry layer does not get the tier.
 //!
 //! # Order
 //!

@@ -101,7 +101,7 @@ fn poll_call<T: CallTypes<Strategy: Schedule>>(
     loop {
         if let Some(current) = attempt.as_mut().as_pin_mut() {
             let mut interrupted = None;
-            let result = match current.poll(cx) {
+            let result = match call.poll_attempt(current, cx) {
                 Poll::Ready(result) => result.map_err(T::Mode::own),
                 Poll::Pending => {
                     call.takes_time(Instant::now);

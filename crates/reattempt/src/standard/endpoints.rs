@@ -30,8 +30,8 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
     /// and the time limits still cover all endpoints together. The limit on calls in flight applies to each endpoint:
     /// 64 by default, or the one from [`limits`](Self::limits). If an endpoint has no place left, a retried or hedged
-    /// call's attempt goes to another one immediately. The limit's key is the destination of the rewritten request, so a custom
-    /// [`destination`](crate::Http::destination) function must return a different value for each endpoint.
+    /// call's attempt goes to another one immediately. The limit's key is the destination of the rewritten request, so
+    /// a custom [`destination`](crate::Http::destination) function must return a different value for each endpoint.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise, it would refuse all calls if the connection to
     /// one endpoint broke with 20 calls in flight. The default breaker opens if half of the attempts across all

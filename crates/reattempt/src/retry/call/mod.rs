@@ -11,6 +11,7 @@ mod stage;
 use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
@@ -21,7 +22,7 @@ use tokio::time::Sleep;
 use self::stage::{Next, Stage, StageView};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::frame::{Frame, Tried};
+use crate::call::frame::{self, Frame, Sending, SendingNext, Tried};
 use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::settings::Settings;
@@ -200,6 +201,46 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
         if self.is_saved && self.context.started.is_none() {
             self.context.started = Some(now());
+        }
+    }
+
+    /// Polls the attempt in flight. If an endpoint may be picked, the attempt's frame is open meanwhile, because a
+    /// layer may call its inner service only from a poll, such as one that awaits a token first.
+    #[inline(always)]
+    pub(super) fn poll_attempt(
+        &mut self,
+        attempt: Pin<&mut T::Future>,
+        cx: &mut Context<'_>,
+    ) -> Poll<<T::Future as Future>::Output> {
+        let frame = if frame::expects_picks() { self.reopen_frame() } else { None };
+        let polled = attempt.poll(cx);
+        if let Some(frame) = frame {
+            self.close_frame(frame);
+        }
+        polled
+    }
+
+    /// Opens the attempt's frame again, unless its endpoint is known.
+    #[inline(never)]
+    fn reopen_frame(&self) -> Option<SendingNext> {
+        match (self.first, &self.retrying) {
+            (Frame::First, _) => Some(Sending::next(Trail::new())),
+            (Frame::None, Some(retrying)) if matches!(retrying.tried, Tried::Nowhere) => {
+                Some(Sending::next(retrying.trail))
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn close_frame(&mut self, frame: SendingNext) {
+        match frame.close() {
+            Tried::Nowhere => {}
+            Tried::At(pick) if matches!(self.first, Frame::First) => self.first = Frame::Picked(pick),
+            tried => {
+                self.first = Frame::None;
+                *self.retrying.get_or_insert_with(Retrying::new).as_mut().project().tried = tried;
+            }
         }
     }
 

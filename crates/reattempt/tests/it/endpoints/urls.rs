@@ -1,14 +1,18 @@
 //! Tests of requests that are rewritten to an endpoint's base URL.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Deadline, Http, RetryLayer};
 use reattempt_testing::secs;
-use tower::{Layer, service_fn};
+use tokio::time::sleep;
+use tower::{Layer, Service, service_fn};
 
 use super::support::{Body, Cluster, Does, WELL, get, policy};
 
@@ -180,6 +184,62 @@ async fn keyed_post_stays_in_tier_below_hedges() {
         assert!(failed, "hedged: {hedged}");
         assert_eq!(cluster.seen(), ["0"; 5], "hedged: {hedged}");
         assert!(layer.endpoints().view()[0].out.is_some(), "hedged: {hedged}");
+    }
+}
+
+/// A layer that awaits something before it calls its inner service.
+#[derive(Clone)]
+struct Awaiting<S>(S);
+
+impl<S: Service<R> + Clone + Send + 'static, R: Send + 'static> Service<R> for Awaiting<S>
+where
+    S::Future: Send,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let inner = self.0.clone();
+        let mut inner = std::mem::replace(&mut self.0, inner);
+        Box::pin(async move {
+            sleep(secs(1)).await;
+            inner.call(request).await
+        })
+    }
+}
+
+/// A layer that calls its inner service only when it is polled hides neither the tier of an attempt nor the endpoints
+/// that the call has tried, in the first attempt and in retries.
+// D-17, E-2
+#[tokio::test(start_paused = true)]
+async fn awaiting_layer_hides_no_endpoint() {
+    let request = |method: &str| {
+        let request = Request::builder().method(method).uri("http://0/").header("idempotency-key", "\"k\"");
+        request.body(Body::from("charge")).unwrap()
+    };
+    // The fifth failure ejects the first tier.
+    for failures in [4, 3] {
+        let cluster = Cluster::of([Does::Reset, WELL]);
+        let endpoints = Endpoints::urls(["http://0"]).unwrap().or_else_urls(["http://1"]).unwrap();
+        let set = EndpointsLayer::with(Http::new(), endpoints).layer(cluster.client(""));
+        for _ in 0..failures {
+            set.send(request("GET")).await.unwrap_err();
+        }
+        RetryLayer::new(policy(3)).layer(Awaiting(set)).send(request("POST")).await.unwrap_err();
+        assert_eq!(cluster.seen(), vec!["0"; failures + 1]);
+    }
+    for _ in 0..20 {
+        let cluster = Cluster::of([Does::Reset, Does::Reset, Does::Reset, WELL]);
+        let set = EndpointsLayer::http(["http://0", "http://1", "http://2", "http://3"]).unwrap();
+        let client = RetryLayer::new(policy(4)).layer(Awaiting(set.layer(cluster.client(""))));
+        client.send(request("GET")).await.unwrap();
+        let seen = cluster.seen();
+        assert_eq!(seen.iter().collect::<HashSet<_>>().len(), seen.len(), "{seen:?}");
     }
 }
 
