@@ -43,7 +43,9 @@ impl BaseUrl {
         }
         let port = match authority.as_str().strip_prefix(authority.host()) {
             Some("") => None,
-            _ => Some(authority.port_u16().ok_or_else(|| error("has no valid port (1 to 65535)"))?),
+            _ => Some(
+                authority.port_u16().filter(|port| *port > 0).ok_or_else(|| error("has no valid port (1 to 65535)"))?,
+            ),
         };
         let host = authority.host().to_ascii_lowercase();
         let normal = match port.filter(|port| *port != own_port) {

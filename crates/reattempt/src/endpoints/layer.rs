@@ -79,7 +79,7 @@ impl Endpoints<Urls> {
 /// Requests contain one base URL, by default the first of the list. The layer replaces it with that of the picked
 /// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. A request with another base URL, for
 /// example after a redirect to another host, is not changed. If a request has only a path, the path is appended to the
-/// endpoint's base URL.
+/// endpoint's base URL. A new path is allocated only if an endpoint's prefix differs from the requests'.
 ///
 /// Clones of the layer and its services share the endpoints.
 ///

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU16;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ impl Endpoints<Every<Dns>> {
     pub fn dns(name: &str, every: Duration) -> Result<Self, EndpointsError> {
         let problem = "has no host and port (`host:port`)";
         let parts = name.rsplit_once(':').filter(|(host, _)| is_host(host));
-        let parts = parts.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        let parts = parts.and_then(|(host, port)| Some((host, port.parse::<NonZeroU16>().ok()?.get())));
         let (host, port) = parts.ok_or_else(|| EndpointsError::new(name, problem))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').into();
         Ok(Self::of(Every { source: Dns { host, port, pending: None }, every }))

@@ -20,6 +20,7 @@ fn unusable_urls_are_errors() {
         (&["http://:80"], "endpoint `http://:80` has no host (`https://host/prefix`)"),
         (&["http://a:0x"], "endpoint `http://a:0x` has no valid port (1 to 65535)"),
         (&["http://a:70000"], "endpoint `http://a:70000` has no valid port (1 to 65535)"),
+        (&["http://a:0"], "endpoint `http://a:0` has no valid port (1 to 65535)"),
         (&["ftp://a"], "endpoint `ftp://a` has another scheme (http or https)"),
         (
             &["http://a/?token=s3cret"],
@@ -43,7 +44,7 @@ fn unusable_urls_are_errors() {
 
 #[test]
 fn unusable_names_are_errors() {
-    for name in ["", "host", ":80", "host:", "host:x", "host:70000", "::1:80", "http://host:80"] {
+    for name in ["", "host", ":80", "host:", "host:x", "host:0", "host:70000", "::1:80", "http://host:80"] {
         let error = Endpoints::dns(name, Duration::from_secs(1)).map(drop).unwrap_err();
         assert_eq!(error.to_string(), format!("endpoint `{name}` has no host and port (`host:port`)"));
     }
