@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -429,6 +429,24 @@ async fn idle_destinations_make_room() {
     sleep(Duration::from_secs(2)).await;
     visit("later");
     assert_eq!(process.limit.stats().alone, 1);
+}
+
+/// A call that is polled before those ahead of it leaves their tokens to them.
+#[tokio::test(start_paused = true)]
+async fn tokens_of_calls_ahead_are_kept() {
+    let process = Process::new(Faulty::new(), rate(1, 1));
+    process.send().await.unwrap();
+    let [mut first, mut second] = [(); 2].map(|()| match process.limit.admit(&process.arrival()) {
+        Admit::Waiting(ticket) => ticket,
+        other => panic!("{other:?}"),
+    });
+    sleep(Duration::from_millis(1100)).await;
+    let look = |ticket: &mut FleetRateTicket| process.limit.resume(ticket, &process.arrival(), Waker::noop());
+    assert!(matches!(look(&mut first), Resume::Waiting { .. }), "it asks for two tokens");
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(process.limit.stats().granted, 2, "the first call's, and one more");
+    assert!(matches!(look(&mut second), Resume::Waiting { .. }));
+    assert!(matches!(look(&mut first), Resume::Admitted));
 }
 
 #[tokio::test(start_paused = true)]
