@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::task::{Poll, Waker};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -447,6 +447,41 @@ async fn tokens_of_calls_ahead_are_kept() {
     assert_eq!(process.limit.stats().granted, 2, "the first call's, and one more");
     assert!(matches!(look(&mut second), Resume::Waiting { .. }));
     assert!(matches!(look(&mut first), Resume::Admitted));
+}
+
+/// A call that a waker has woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A call that goes before another wakes the one behind it, which asks the store if the first call is not polled.
+#[tokio::test(start_paused = true)]
+async fn call_before_its_turn_wakes_the_next() {
+    let process = Process::new(Faulty::new(), rate(16, 2));
+    for _ in 0..2 {
+        process.send().await.unwrap();
+    }
+    let [_unpolled, mut second, mut third] = [(); 3].map(|()| match process.limit.admit(&process.arrival()) {
+        Admit::Waiting(ticket) => ticket,
+        other => panic!("{other:?}"),
+    });
+    sleep(Duration::from_millis(500)).await;
+    let granted = process.limit.stats().granted;
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let look = |ticket: &mut FleetRateTicket| process.limit.resume(ticket, &process.arrival(), &waker);
+    assert!(matches!(look(&mut third), Resume::Waiting { .. }), "it asks for three tokens");
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(process.limit.stats().granted, granted + 2);
+    assert!(matches!(look(&mut third), Resume::Waiting { .. }));
+    woken.0.store(false, Ordering::Relaxed);
+    assert!(matches!(look(&mut second), Resume::Admitted));
+    assert!(woken.0.load(Ordering::Relaxed));
 }
 
 #[tokio::test(start_paused = true)]
