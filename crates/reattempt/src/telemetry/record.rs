@@ -41,20 +41,19 @@ impl Record {
         Self { started: Instant::now(), call, tried: Tried::Nowhere, open, head: None, error: Some("cancelled".into()) }
     }
 
-    /// Runs a closure with this call or attempt as the current one.
-    pub(super) fn within<R>(&self, run: impl FnOnce() -> R) -> R {
-        let _entered = self.call.as_ref().map(Call::enter);
-        nested(&self.open, run)
-    }
-
-    /// Sends the call or attempt by calling `send`, and notes the endpoint of an attempt.
-    pub(super) fn send<F>(&mut self, send: impl FnOnce() -> F) -> F {
-        let sent = self.within(send);
-        if self.call.is_none() {
-            self.tried = Sending::current();
+    /// Calls or polls the service by calling `run`, with this call or attempt as the current one. Notes the endpoint
+    /// that an attempt was sent to meanwhile.
+    pub(super) fn within<R>(&mut self, run: impl FnOnce() -> R) -> R {
+        let entered = self.call.as_ref().map(Call::enter);
+        let result = nested(&self.open, run);
+        drop(entered);
+        if self.call.is_none()
+            && let Some(tried) = Sending::current().known()
+        {
+            self.tried = tried;
             self.name_endpoint();
         }
-        sent
+        result
     }
 
     /// Passes the endpoint's name to the outputs, if it is known.

@@ -30,7 +30,7 @@ where
 
     fn call(&mut self, request: Req) -> Self::Future {
         let mut record = Record::begin(&self.telemetry.shared, self.side, Http::view(&request));
-        let inner = record.send(|| self.inner.call(request));
+        let inner = record.within(|| self.inner.call(request));
         ResponseFuture { inner, record: Some(record), mode: PhantomData }
     }
 }

@@ -13,7 +13,7 @@ use reattempt::telemetry::HttpTelemetry;
 use reattempt::{RetryBudget, RetryLayer};
 use reattempt_testing::{ms, secs};
 use tokio::time::timeout;
-use tower::{Layer, ServiceExt};
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::{Reply, get, policy, replies};
 use crate::endpoints::support::{self, Cluster, Does};
@@ -93,8 +93,8 @@ fn attribute(span: &SpanData, name: &str) -> String {
     found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
 }
 
-/// The span of an attempt has the name of its endpoint, whether a retry, a hedge or a guard that waits has sent it. The
-/// span of the call has none.
+/// The span of an attempt has the name of its endpoint, whether a retry, a hedge, a guard that waits or a layer
+/// that calls from a poll has sent it. The span of the call has none.
 // D-16
 #[tokio::test(start_paused = true)]
 async fn spans_have_the_endpoint() {
@@ -106,7 +106,7 @@ async fn spans_have_the_endpoint() {
     let hedges = HedgePolicy::http().delay(ms(20)).max_attempts(3).budget(budget()).boxed_errors();
     let limit = RateLimit::new(Limit::per_second(1), 1).queue(8, secs(9));
     // In the last case, the limit of the case before has no token left.
-    for case in [0, 1, 2, 2] {
+    for case in [0, 1, 2, 2, 3] {
         let cluster = Cluster::of(if case == 1 { [Does::Hang; 3] } else { [Does::Status(408); 3] });
         let balanced = cluster.balanced();
         match case {
@@ -114,6 +114,14 @@ async fn spans_have_the_endpoint() {
             1 => {
                 let client = telemetry.around(HedgeLayer::new(hedges.clone())).layer(balanced);
                 let _given_up = timeout(ms(100), client.oneshot(get("/"))).await;
+            }
+            3 => {
+                // It calls the set only from a poll.
+                let later = service_fn(move |request| {
+                    let balanced = balanced.clone();
+                    async move { balanced.oneshot(request).await }
+                });
+                drop(telemetry.around(retries.clone()).layer(later).oneshot(get("/")).await);
             }
             _ => {
                 let guarded = GuardLayer::http(limit.clone()).layer(balanced);
