@@ -28,7 +28,7 @@ impl NextRetry {
         Self { number, previous: None, failure, sent_at: SentAt(0) }
     }
 
-    /// Sets the delay before the last attempt.
+    /// Sets the delay before the previous attempt.
     pub const fn after(self, previous: Option<Duration>) -> Self {
         Self { previous, ..self }
     }

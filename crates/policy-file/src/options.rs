@@ -38,7 +38,7 @@ impl PolicyFileOptions {
 
     /// Sets the interval between two reads of the file. Default: 250 ms.
     ///
-    /// A change takes effect when two consecutive reads find the same content, therefore after at most two intervals.
+    /// A change takes effect once two consecutive reads have found the same content. This takes at most two intervals.
     /// The minimum interval is 10 ms.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: Some(interval.max(Duration::from_millis(10))), ..self }

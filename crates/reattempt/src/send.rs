@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 pin_project! {
-    /// The future of a call through its own clone of a handle. The future waits until the clone is ready, calls it, and
+    /// The future of a call on a clone of a handle. The future waits until the clone is ready, calls it, and
     /// immediately drops the clone.
     ///
     /// If `poll_ready` returns an error, so does the future. A future that is polled again after completion stays
@@ -61,8 +61,8 @@ macro_rules! send_method {
         ///
         /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a clone of
         /// the handle's state. If the inner service changes its own state during a call, for example by opening a
-        /// connection, later calls do not see that change. Most clients share their state between clones; in tower's
-        /// `Buffer`, any service does.
+        /// connection, later calls do not see that change. Most clients share their state between clones, and a
+        /// tower `Buffer` shares that of any service.
         ///
         /// # Errors
         /// Returns the call's error, or the error from the inner service's `poll_ready`.

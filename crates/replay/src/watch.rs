@@ -68,7 +68,7 @@ impl ReplayWatch {
         self.watched.is_none()
     }
 
-    /// Returns `Ready` once the reader is cut off, even if it has been dropped. The watch then stays ready.
+    /// Returns `Ready` once the reader is cut off, even if the reader has been dropped. All later polls are also ready.
     ///
     /// A reader is cut off if the body outgrew its [limits](crate::ReplayLimits) while another reader was
     /// ahead, or if another reader [cancelled](crate::ReplayBody::cancel_others) it. An

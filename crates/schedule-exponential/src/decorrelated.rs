@@ -10,8 +10,8 @@ use crate::growth::at_least_some;
 /// Delays drawn from `base` to `min(cap, 3 · previous)`.
 /// [`Exponential::decorrelated`](crate::Exponential::decorrelated) creates it.
 ///
-/// `previous` is the delay before the last attempt, even if the server set it, but at least the base. Before the first
-/// retry, `previous` is the base.
+/// `previous` is the delay before the previous attempt, whether the schedule or the server set it. It is at least the
+/// base, which is also its value before the first retry.
 ///
 /// The range is clamped to the cap before the draw. If the drawn delay were clamped instead, two thirds of all delays
 /// would equal the cap. The factor 3 is part of the definition.

@@ -191,11 +191,12 @@ impl WaitQueue {
         Wakers { _gone: None, first: self.first_waker() }
     }
 
-    /// Takes the wakers of the first `calls` calls, without those that have none.
+    /// Takes the wakers of the first `calls` calls that have one. A call that was woken and has not been polled since has
+    /// none.
     #[must_use]
     pub fn first_wakers(&mut self, calls: usize) -> Vec<Waker> {
         let waiting = self.entries.iter_mut().skip(self.head).filter_map(|entry| entry.waiter.as_mut());
-        waiting.take(calls).filter_map(|call| call.waker.take()).collect()
+        waiting.filter_map(|call| call.waker.take()).take(calls).collect()
     }
 
     /// Returns the id of the first call if its wait has ended. Such a call is not being polled, so its owner may remove

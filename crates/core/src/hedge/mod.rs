@@ -65,7 +65,7 @@ impl HedgeEvent {
     /// Returns the event for an attempt that ended with this classification. `responded` is `true` if a server has
     /// responded.
     ///
-    /// A permanent failure ends the call only if it is a response, because an error may be caused by this client.
+    /// A response with a permanent failure ends the call. A permanent error does not, because this client may have caused it.
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,

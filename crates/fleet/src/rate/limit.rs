@@ -55,7 +55,7 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// Destinations with names longer than 255 bytes are not shared, as in a [`FleetBudget`](crate::FleetBudget).
 ///
 /// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. A waiting call that is not
-/// polled delays later calls by one token, but does not block them. Clones share their state.
+/// polled loses its turn after 75 ms, so it does not block later calls. Clones share their state.
 ///
 /// ```
 /// use std::num::NonZeroU32;

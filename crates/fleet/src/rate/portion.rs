@@ -19,6 +19,9 @@ const STRETCH: Duration = Duration::from_millis(100);
 /// The time after which unspent tokens expire, counted from the request for them.
 const LIFETIME: Duration = Duration::from_secs(1);
 
+/// The time for which tokens are reserved for the first calls in the queue, which were woken to take them.
+const GRACE: Duration = Duration::from_millis(75);
+
 /// The additional time after which a waiting call checks its turn, for each call ahead.
 const PER_CALL_AHEAD: Duration = Duration::from_millis(1);
 
@@ -36,6 +39,8 @@ pub(crate) struct Portion {
 pub(crate) struct Supply {
     tokens: u32,
     expire_at: Duration,
+    /// The time at which the calls that the tokens suffice for were last woken.
+    offered_at: Duration,
     /// The number of tokens to hold after an answer, in addition to those for waiting calls.
     size: u32,
     /// The time of the last request, and the number of tokens taken since then.
@@ -51,6 +56,7 @@ impl Portion {
         let supply = Supply {
             tokens: 0,
             expire_at: Duration::ZERO,
+            offered_at: Duration::ZERO,
             size: 1,
             asked_at: Duration::ZERO,
             taken: 0,
@@ -78,20 +84,25 @@ impl Supply {
         self.queue.is_empty() && self.take_one(now)
     }
 
-    /// Takes a token for a waiting call and removes the call, unless the tokens only suffice for the calls ahead. The
-    /// wakers wake the calls that are now concerned.
+    /// Takes a token for a waiting call and removes the call, unless the tokens are for the calls ahead. The wakers wake
+    /// the calls that are now concerned.
     ///
-    /// Each call ahead keeps its token until it is polled or its wait ends, so it delays later calls, but never blocks
-    /// them.
+    /// Calls ahead that have not taken their tokens after [`GRACE`] are not being polled, so they lose their turn.
     pub(crate) fn take_turn(&mut self, waiter: WaiterId, now: Duration) -> Option<(Wakers, Vec<Waker>)> {
         let ahead = self.queue.position_of(waiter)?;
-        let has_turn = usize::try_from(self.tokens(now)).is_ok_and(|tokens| tokens > ahead);
+        let suffices = usize::try_from(self.tokens(now)).is_ok_and(|tokens| tokens > ahead);
+        let has_turn = suffices || self.passed_over_at(ahead) <= now;
         (has_turn && self.take_one(now)).then(|| {
             let left = self.queue.leave(waiter);
             // The calls ahead were woken before. The next one behind may have to ask the store in their place.
-            let next = if ahead == 0 { Vec::new() } else { self.queue.first_wakers(ahead + 1) };
+            let next = if ahead == 0 { Vec::new() } else { self.queue.first_wakers(1) };
             (left, next)
         })
+    }
+
+    /// Returns the time at which a call may take the tokens that the calls ahead have left.
+    fn passed_over_at(&self, ahead: usize) -> Duration {
+        self.offered_at.saturating_add(GRACE).saturating_add(delay_behind(ahead))
     }
 
     /// Removes the first call if its wait has ended. It is not being polled.
@@ -117,22 +128,22 @@ impl Supply {
         self.wakers_with_turn(now)
     }
 
-    /// Takes the wakers of the calls that the tokens suffice for, and at least that of the first call.
+    /// Takes the wakers of the calls that the tokens suffice for, and at least one.
     fn wakers_with_turn(&mut self, now: Duration) -> Vec<Waker> {
+        self.offered_at = now;
         let tokens = self.tokens(now).max(1);
         self.queue.first_wakers(usize::try_from(tokens).unwrap_or(usize::MAX))
     }
 
     /// Returns the time at which a waiting call checks its turn again, unless it is woken earlier. The first call then
     /// asks the store. Later ones check later, in case the calls ahead are not being polled.
-    pub(crate) fn next_look(&self, waiter: WaiterId, now: Duration) -> Duration {
-        let ask_at = if self.is_asking(now) { self.asked_at + LIFETIME } else { self.ask_after };
+    pub(crate) fn next_look(&mut self, waiter: WaiterId, now: Duration) -> Duration {
         let ahead = self.queue.position_of(waiter).unwrap_or(0);
-        let look = if ahead == 0 {
-            ask_at
-        } else {
-            let delay = PER_CALL_AHEAD.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
-            ask_at.max(now).saturating_add(delay)
+        let ask_at = if self.is_asking(now) { self.asked_at + LIFETIME } else { self.ask_after };
+        let look = match ahead {
+            0 => ask_at,
+            _ if self.tokens(now) > 0 => self.passed_over_at(ahead),
+            _ => ask_at.max(now).saturating_add(delay_behind(ahead)),
         };
         look.min(self.queue.waits_until(waiter))
     }
@@ -183,4 +194,9 @@ impl Supply {
         }
         self.tokens
     }
+}
+
+/// Returns the delay of a call's checks, by the number of calls ahead.
+fn delay_behind(ahead: usize) -> Duration {
+    PER_CALL_AHEAD.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX))
 }

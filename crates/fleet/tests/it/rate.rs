@@ -324,6 +324,17 @@ async fn unpolled_calls_block_no_other() {
     assert_eq!(sent, 20, "ten tokens and ten more a second, of which four are kept for the calls that are not polled");
     drop((taken, unpolled));
 
+    // At a low rate, the tokens for the calls that are not polled would expire before there are enough of them.
+    let process = Process::new(Faulty::new(), rate(1, 1));
+    process.send().await.unwrap();
+    let unpolled: Vec<_> = (0..3).map(|_| process.limit.admit(&process.arrival())).collect();
+    let start = Instant::now();
+    for _ in 0..3 {
+        process.send().await.unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    drop(unpolled);
+
     let full = process.limit.clone().queue(1, Duration::from_secs(1));
     let process = Process { limit: full, ..process };
     process.send().await.unwrap();

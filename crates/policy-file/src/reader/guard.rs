@@ -76,7 +76,7 @@ static FIELDS: [&[&Field]; 8] = [
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GuardWord {
-    /// The one-line form from which the guard was parsed.
+    /// The text from which the guard was parsed, such as `bulkhead:limit=8`.
     pub name: String,
     /// The guard with its settings.
     pub kind: GuardKind,

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, OnceLock};
 
 use http::uri::Scheme;
 use reattempt_control::{EndpointEvent, EndpointView};
@@ -38,7 +39,8 @@ impl<T> EndpointsHandle<T> {
     /// Replaces the list of endpoints. `make` creates the services for new names.
     ///
     /// An endpoint in both the old and the new list keeps its state and its connections. A removed endpoint gets no new
-    /// attempts, but its attempts in flight continue. The next discovery result replaces this list.
+    /// attempts, but its attempts in flight continue. The next discovery result replaces this list. Names appear in logs and metrics, so they
+    /// must not contain credentials.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.
@@ -87,9 +89,17 @@ pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, Bas
     guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
 }
 
-/// Returns the name of the endpoint with this key, without credentials if the key is a URL.
+/// Returns the name of the endpoint with this key, without credentials if the key is a URL. Different keys have different
+/// names: instead of what was removed, the name has a hash that differs by process.
 pub(super) fn name_of(key: &impl fmt::Display) -> Arc<str> {
-    redacted(&key.to_string()).into()
+    static HASHER: OnceLock<RandomState> = OnceLock::new();
+    let key = key.to_string();
+    let shown = redacted(&key);
+    if shown == key {
+        return key.into();
+    }
+    let hash = HASHER.get_or_init(RandomState::new).hash_one(&key);
+    format!("{shown} #{hash:016x}").into()
 }
 
 /// Returns an error for an empty list or a duplicate name.

@@ -103,8 +103,8 @@ impl<F> Endpoints<Every<ByClosure<F>>> {
     /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
     /// called again after 1 s. This delay doubles with each further failure, up to 30 s.
     ///
-    /// The text of a key is the endpoint's name in errors, events and reports, without the credentials and the query of
-    /// a URL.
+    /// The text of a key is the endpoint's name in errors, events and reports. If it is a URL, a hash that differs by
+    /// process replaces its credentials and its query.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,

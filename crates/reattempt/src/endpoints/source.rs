@@ -35,8 +35,8 @@ pub struct List<K>(Vec<(usize, K)>);
 impl<K: Display> Endpoints<List<K>> {
     /// Lists the servers' keys, such as addresses. [`connect`](Self::connect) creates a client for each.
     ///
-    /// The text of a key is the endpoint's name in errors, events and reports, without the credentials and the query of
-    /// a URL.
+    /// The text of a key is the endpoint's name in errors, events and reports. If it is a URL, a hash that differs by
+    /// process replaces its credentials and its query.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.

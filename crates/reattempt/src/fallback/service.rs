@@ -18,7 +18,7 @@ use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
 use crate::send::send_method;
 
-/// A client whose failed calls are replaced, created by [`FallbackLayer`](super::FallbackLayer).
+/// A client that replaces the outcomes of failed calls, created by [`FallbackLayer`](super::FallbackLayer).
 pub struct Fallback<S, F, P = Http> {
     inner: S,
     shared: Arc<Shared<F, P>>,

@@ -118,7 +118,10 @@ impl<T: CallTypes> Running<T> {
 
     /// Adds an attempt that was sent.
     pub(super) fn push(&mut self, number: u32, (attempt, tried): (T::Future, Tried)) {
-        self.tried.extend(tried.known().map(|tried| (number, tried)));
+        // The former endpoint is not that of a replacement, even if that has none.
+        if !matches!(tried, Tried::Nowhere) || self.replaced.contains(&number) {
+            self.tried.push((number, tried));
+        }
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
     }
 

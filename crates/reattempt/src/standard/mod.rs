@@ -147,7 +147,7 @@ pub use layer::{StandardGuards, StandardLayer};
 pub use policy::AttemptPolicy;
 pub use service::Standard;
 
-/// The type of a client `C` in the standard stack with default parts, for example for a struct field.
+/// The type of a client `C` in the standard stack with its default parts. Use it for struct fields, for example.
 ///
 /// The second parameter is the protocol.
 pub type StandardClient<C, P = Http> = Standard<

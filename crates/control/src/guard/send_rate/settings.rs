@@ -11,7 +11,7 @@ use crate::guard::wait_queue::Patience;
 
 /// Each setter returns a new rate with its own state.
 impl SendRate {
-    /// Creates a rate that limits nothing before the first refusal.
+    /// Creates a send rate without a limit until the first refusal.
     pub fn new() -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         let (limit, kind) = (Limit::INFINITE, GuardKind::SEND_RATE);

@@ -61,7 +61,7 @@ impl<T: CallTypes> Call<T> {
         let refused = sorted.event == HedgeEvent::Refused;
         // A hedge that a guard refuses at its first poll was not sent. The guard notifies its own observer.
         let by_guard = refused && facts.refused.is_some();
-        let moves = sorted.unsent && self.moves(number);
+        let moves = sorted.unsent && !is_logged && self.moves(number);
         let not_sent = self.running.as_mut().is_some_and(|running| {
             by_guard && !moves && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some()
         });
