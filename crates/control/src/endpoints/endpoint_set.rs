@@ -172,9 +172,9 @@ impl<T> EndpointSet<T> {
     /// Records the end of an attempt, as a guard's method of this name does.
     ///
     /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An
-    /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency recorded for its endpoint. A body that fails after a
-    /// success counts as a failure. Any other end only decrements the number of attempts in flight, as does dropping
-    /// the ticket.
+    /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency recorded for its endpoint. A body
+    /// that fails after a success counts as a failure. Any other end only decrements the number of attempts in flight,
+    /// as does dropping the ticket.
     ///
     /// No lock is held while `random` is called, so its code may use this set.
     #[inline]

@@ -191,8 +191,8 @@ impl WaitQueue {
         Wakers { _gone: None, first: self.first_waker() }
     }
 
-    /// Takes the wakers of the first `calls` calls that have one. A call that was woken and has not been polled since has
-    /// none.
+    /// Takes the wakers of the first `calls` calls that have one. A call that was woken and has not been polled since
+    /// has none.
     #[must_use]
     pub fn first_wakers(&mut self, calls: usize) -> Vec<Waker> {
         let waiting = self.entries.iter_mut().skip(self.head).filter_map(|entry| entry.waiter.as_mut());

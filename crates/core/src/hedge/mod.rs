@@ -65,7 +65,8 @@ impl HedgeEvent {
     /// Returns the event for an attempt that ended with this classification. `responded` is `true` if a server has
     /// responded.
     ///
-    /// A response with a permanent failure ends the call. A permanent error does not, because this client may have caused it.
+    /// A response with a permanent failure ends the call. A permanent error does not, because this client may have
+    /// caused it.
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,

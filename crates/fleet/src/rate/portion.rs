@@ -84,8 +84,8 @@ impl Supply {
         self.queue.is_empty() && self.take_one(now)
     }
 
-    /// Takes a token for a waiting call and removes the call, unless the tokens are for the calls ahead. The wakers wake
-    /// the calls that are now concerned.
+    /// Takes a token for a waiting call and removes the call, unless the tokens are for the calls ahead. The wakers
+    /// wake the calls that are now concerned.
     ///
     /// Calls ahead that have not taken their tokens after [`GRACE`] are not being polled, so they lose their turn.
     pub(crate) fn take_turn(&mut self, waiter: WaiterId, now: Duration) -> Option<(Wakers, Vec<Waker>)> {

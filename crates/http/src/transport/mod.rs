@@ -41,9 +41,9 @@ use reattempt_replay::ReplayError;
 /// hyper-util's legacy client, h2), `reqwest` and `tonic` add the errors of these clients. Layer timeouts, such as
 /// `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
 ///
-/// An `io::Error` that is not wrapped in a client's error does not show whether a request was sent. Only a refused connection or an
-/// unusable local address proves that it was not. An unreachable host or network is therefore transient,
-/// [`Connect`](FailureKind::Connect).
+/// An `io::Error` that is not wrapped in a client's error does not show whether a request was sent. Only a refused
+/// connection or an unusable local address proves that it was not. An unreachable host or network is therefore
+/// transient, [`Connect`](FailureKind::Connect).
 ///
 /// # TLS alerts
 ///

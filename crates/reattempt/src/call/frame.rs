@@ -219,6 +219,11 @@ impl Tried {
         }
     }
 
+    /// Returns this value if an inner layer picked an endpoint or will do so.
+    pub(crate) fn known(self) -> Option<Self> {
+        (!matches!(self, Self::Nowhere)).then_some(self)
+    }
+
     /// Adds the endpoint to the call's trail. Returns `true` if there is another untried endpoint.
     pub(crate) fn follow(&self, trail: &mut Trail) -> bool {
         self.pick().is_some_and(|pick| {

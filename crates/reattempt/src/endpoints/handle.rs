@@ -39,8 +39,8 @@ impl<T> EndpointsHandle<T> {
     /// Replaces the list of endpoints. `make` creates the services for new names.
     ///
     /// An endpoint in both the old and the new list keeps its state and its connections. A removed endpoint gets no new
-    /// attempts, but its attempts in flight continue. The next discovery result replaces this list. Names appear in logs and metrics, so they
-    /// must not contain credentials.
+    /// attempts, but its attempts in flight continue. The next discovery result replaces this list. Names appear in
+    /// logs and metrics, so they must not contain credentials.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.
@@ -89,8 +89,8 @@ pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, Bas
     guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
 }
 
-/// Returns the name of the endpoint with this key, without credentials if the key is a URL. Different keys have different
-/// names: instead of what was removed, the name has a hash that differs by process.
+/// Returns the name of the endpoint with this key, without credentials if the key is a URL. Different keys have
+/// different names: instead of what was removed, the name has a hash that differs by process.
 pub(super) fn name_of(key: &impl fmt::Display) -> Arc<str> {
     static HASHER: OnceLock<RandomState> = OnceLock::new();
     let key = key.to_string();

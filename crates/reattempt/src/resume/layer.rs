@@ -105,7 +105,8 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         self.observe_with(observer)
     }
 
-    /// Notifies an [`Observer`](crate::observe::Observer) of breaks and resumptions. Observers are notified in the order in which they were added.
+    /// Notifies an [`Observer`](crate::observe::Observer) of breaks and resumptions. Observers are notified in the
+    /// order in which they were added.
     pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
         observe::add(&mut self.settings.observer, observer);
         self
