@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use reattempt_control::{Limit, RateLimit};
-use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Reason, Refused, Resume};
 use reattempt_fleet::rate::{FleetRateLimit, FleetRateTicket, Rate, take};
 use reattempt_fleet::{MemoryStore, RateStore, Taking};
 use tokio::time::{Instant, advance, sleep, sleep_until};
@@ -458,6 +458,18 @@ async fn tokens_of_calls_ahead_are_kept() {
     assert_eq!(process.limit.stats().granted, 2, "the first call's, and one more");
     assert!(matches!(look(&mut second), Resume::Waiting { .. }));
     assert!(matches!(look(&mut first), Resume::Admitted));
+}
+
+/// A call that was sent keeps its token, and without a queue a call is refused for the rate.
+#[tokio::test(start_paused = true)]
+async fn sent_call_keeps_its_token() {
+    let process = Process::new(Faulty::new(), rate(1, 1));
+    let ticket = process.send().await.unwrap();
+    process.limit.end_ticket(ticket, &End::judged(Health::Served, Duration::ZERO), process.start.elapsed());
+    let impatient = process.limit.admit(&process.arrival().impatient());
+    assert!(matches!(impatient, Admit::Refused(refused) if refused.reason() == Reason::RateExceeded));
+    let process = Process { limit: process.limit.queue(0, Duration::from_secs(1)), ..process };
+    assert_eq!(process.send().await.unwrap_err().reason(), Reason::RateExceeded);
 }
 
 /// A call that a waker has woken.
