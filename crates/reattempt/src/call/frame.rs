@@ -49,7 +49,7 @@ thread_local! {
     /// The endpoints for [`Frame::Next`].
     static TRAIL: Cell<Trail> = const { Cell::new(Trail::new()) };
     /// The slot for the pick of [`Frame::Deferred`].
-    static LATE: RefCell<Option<Arc<OnceLock<Tried>>>> = const { RefCell::new(None) };
+    static LATE: RefCell<Vec<Arc<OnceLock<Tried>>>> = const { RefCell::new(Vec::new()) };
     /// The deadline of the innermost frame that has one.
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
     /// The time at which that frame was opened, until a layer has taken it.
@@ -99,7 +99,7 @@ impl Sending {
     #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
     pub(crate) fn current() -> Tried {
         match FRAME.get() {
-            Frame::Deferred => LATE.with_borrow(Clone::clone).map_or(Tried::Nowhere, Tried::Later),
+            Frame::Deferred => LATE.with_borrow(|late| late.last().cloned()).map_or(Tried::Nowhere, Tried::Later),
             frame => frame.into(),
         }
     }
@@ -204,7 +204,7 @@ impl From<Frame> for Tried {
     fn from(frame: Frame) -> Self {
         match frame {
             Frame::Picked(pick) => Self::At(pick),
-            Frame::Deferred => LATE.take().map_or(Self::Nowhere, Self::Later),
+            Frame::Deferred => LATE.with_borrow_mut(Vec::pop).map_or(Self::Nowhere, Self::Later),
             Frame::None | Frame::First | Frame::Next => Self::Nowhere,
         }
     }
@@ -216,6 +216,16 @@ impl Tried {
             Self::Nowhere => None,
             Self::At(pick) => Some(*pick),
             Self::Later(later) => later.get()?.pick(),
+        }
+    }
+
+    /// Returns `true` if the attempt was sent without a pick. A layer that calls its inner service from a poll may not
+    /// have done so yet.
+    pub(crate) fn is_missing(&self) -> bool {
+        match self {
+            Self::Nowhere => true,
+            Self::At(_) => false,
+            Self::Later(later) => later.get().is_some_and(Self::is_missing),
         }
     }
 
@@ -290,7 +300,7 @@ impl Deferred {
     fn take() -> Option<Self> {
         let (Frame::First | Frame::Next) = FRAME.get() else { return None };
         let deferred = Self { trail: trail(), picked: Arc::default() };
-        LATE.replace(Some(Arc::clone(&deferred.picked)));
+        LATE.with_borrow_mut(|late| late.push(Arc::clone(&deferred.picked)));
         FRAME.set(Frame::Deferred);
         Some(deferred)
     }

@@ -28,15 +28,16 @@ impl<T: CallTypes> Call<T> {
         if !tried.and_then(Tried::pick).is_some_and(|pick| pick.elsewhere) || !self.can_replace() {
             return false;
         }
-        let most = self.shared.policy.settings.limits.max_attempts;
+        let most = self.terms.limits.max_attempts;
         let running = self.running();
         running.moves = running.moves.saturating_add(1);
         running.moves <= most
     }
 
-    /// Returns `true` if the request can be sent again, in place of an attempt, before the deadline.
+    /// Returns `true` if the request can be sent again, in place of an attempt, within the call's time.
     fn can_replace(&self) -> bool {
-        let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let end = self.context.deadline.into_iter().chain(self.end_of_hedging()).min();
+        let late = end.is_some_and(|end| end <= Instant::now());
         !late && self.saved.as_ref().is_some_and(Saved::at_hand)
     }
 

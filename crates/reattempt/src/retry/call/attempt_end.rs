@@ -202,7 +202,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             source_failed: error.is_some()
                 && self.saved.as_ref().and_then(Saved::body).is_some_and(ReplayBody::source_failed),
             replayable: self.saved.as_ref().is_some_and(Saved::at_hand),
-            elsewhere: tried.follow(retrying.trail) && !facts.responded,
+            elsewhere: tried.follow(retrying.trail) && !facts.responded && !facts.from_fallback,
             sent_at: self.sent_at,
             ..FailedAttempt::new(classification, "", Duration::ZERO)
         };

@@ -225,7 +225,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     fn reopen_frame(&self) -> Option<SendingNext> {
         match (self.first, &self.retrying) {
             (Frame::First, _) => Some(Sending::next(Trail::new())),
-            (Frame::None, Some(retrying)) if matches!(retrying.tried, Tried::Nowhere) => {
+            (Frame::None | Frame::Deferred, Some(retrying)) if retrying.tried.is_missing() => {
                 Some(Sending::next(retrying.trail))
             }
             _ => None,

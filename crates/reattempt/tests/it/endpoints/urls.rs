@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
+use reattempt::guard::{GuardLayer, Limit, RateLimit};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Deadline, Http, RetryLayer};
 use reattempt_testing::secs;
@@ -223,14 +224,22 @@ async fn awaiting_layer_hides_no_endpoint() {
         request.body(Body::from("charge")).unwrap()
     };
     // The fifth failure ejects the first tier.
-    for failures in [4, 3] {
+    for (failures, waits) in [(4, false), (3, false), (4, true)] {
         let cluster = Cluster::of([Does::Reset, WELL]);
         let endpoints = Endpoints::urls(["http://0"]).unwrap().or_else_urls(["http://1"]).unwrap();
         let set = EndpointsLayer::with(Http::new(), endpoints).layer(cluster.client(""));
-        for _ in 0..failures {
+        for _ in 0..failures - usize::from(waits) {
             set.send(request("GET")).await.unwrap_err();
         }
-        RetryLayer::new(policy(3)).layer(Awaiting(set)).send(request("POST")).await.unwrap_err();
+        let retries = RetryLayer::new(policy(3));
+        if waits {
+            // A guard that waits sends the attempt from a poll, too.
+            let guard = GuardLayer::http(RateLimit::new(Limit::every(secs(5)), 1));
+            guard.layer(set.clone()).send(request("GET")).await.unwrap_err();
+            retries.layer(guard.layer(Awaiting(set))).send(request("POST")).await.unwrap_err();
+        } else {
+            retries.layer(Awaiting(set)).send(request("POST")).await.unwrap_err();
+        }
         assert_eq!(cluster.seen(), vec!["0"; failures + 1]);
     }
     for _ in 0..20 {
