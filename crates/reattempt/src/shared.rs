@@ -6,7 +6,7 @@ use reattempt_control::Trail;
 use tower_service::Service;
 
 use crate::call::clock::Instant;
-use crate::call::frame::{Sending, Timed, Tried};
+use crate::call::frame::{self, Sending, SendingNext, Timed, Tried};
 
 /// The state that a client's clones and its calls in flight share.
 pub(crate) struct Shared<S, Policy> {
@@ -51,7 +51,7 @@ pub(crate) fn send_next<S: Service<A>, A>(
     trail: Trail,
     deadline: Option<Instant>,
 ) -> (S::Future, Tried) {
-    let (frame, _timed) = (Sending::next(trail), Timed::only(deadline));
+    let (frame, _timed) = (frame::expects_picks().then(|| Sending::next(trail)), Timed::only(deadline));
     let sent = service.call(attempt);
-    (sent, frame.close())
+    (sent, frame.map_or(Tried::Nowhere, SendingNext::close))
 }

@@ -56,7 +56,7 @@ thread_local! {
     static OPENED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// `true` once this process has a set of endpoints. Until then, no poll needs a frame.
+/// `true` once this process has a set of endpoints. Until then, no frame is opened.
 static HAS_ENDPOINTS: AtomicBool = AtomicBool::new(false);
 
 /// Records that this process has a set of endpoints.
@@ -84,15 +84,21 @@ impl Drop for Sending {
 }
 
 impl Sending {
-    /// Opens the frame of a call's first attempt.
+    /// Opens the frame of a call's first attempt, unless no endpoint can be picked.
     #[inline]
-    pub(crate) fn first() -> Self {
-        Self { outer: FRAME.replace(Frame::First) }
+    pub(crate) fn first() -> Option<Self> {
+        expects_picks().then(|| Self { outer: FRAME.replace(Frame::First) })
+    }
+
+    /// Closes the frame of a first attempt, and returns that attempt's endpoint.
+    #[inline]
+    pub(crate) fn close_first(frame: Option<Self>) -> Frame {
+        frame.map_or(Frame::First, Self::close)
     }
 
     /// Opens the frame of a call's first attempt, unless an outer layer has opened one.
     pub(crate) fn outermost() -> Option<Self> {
-        matches!(FRAME.get(), Frame::None).then(Self::first)
+        if let Frame::None = FRAME.get() { Self::first() } else { None }
     }
 
     /// Returns the endpoint of the attempt that was just sent in the innermost frame, which stays open.

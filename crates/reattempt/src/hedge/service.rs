@@ -151,7 +151,7 @@ where
     }
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
-    let frame = if hedges { Some(Sending::first()) } else { Sending::outermost() };
+    let frame = if hedges { Sending::first() } else { Sending::outermost() };
     let timed = Timed::until(deadline, now);
     let attempt = inner.call(attempt);
     drop(timed);

@@ -213,7 +213,7 @@ where
                 let (frame, timed) = (Sending::first(), Timed::until(deadline, now));
                 let attempt = self.inner.call(attempt);
                 drop(timed);
-                let first = frame.close();
+                let first = Sending::close_first(frame);
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
@@ -278,7 +278,7 @@ where
             let (frame, timed) = (Sending::first(), Timed::until(start.context.deadline, start.now));
             let attempt = self.inner.call(attempt);
             drop(timed);
-            let first = frame.close();
+            let first = Sending::close_first(frame);
             let clones = settings.clone_per_call && start.saves;
             let mut retrying = Retrying::of_late(first);
             if clones {
