@@ -61,6 +61,9 @@
 //! already tried are recorded only on the sending thread. If two layers retry, the inner one avoids the endpoints that
 //! it has tried.
 //!
+//! A layer may call another client with endpoints inside an attempt, for example to fetch a token. Give that client a
+//! retry layer of its own. Otherwise, its endpoint counts as the attempt's.
+//!
 //! A [`Balanced`] sends every request to its servers, whatever its authority. Use a different client for redirects to
 //! other hosts. Servers with different prefixes must not redirect to absolute paths.
 //!

@@ -1,15 +1,21 @@
 //! Tests of hedged calls, which never send two attempts to one endpoint.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Request, StatusCode};
 use reattempt::RetryBudget;
+use reattempt::endpoints::EndpointsLayer;
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind};
+use reattempt::guard::{Bulkhead, GuardLayer, Reason, Refused};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt_testing::ms;
+use reattempt_testing::{ms, secs};
+use tokio::time::sleep;
 use tower::Layer;
 
-use super::support::{Cluster, Does, WELL, get};
+use super::support::{Body, Cluster, Does, WELL, get};
 
 /// A hedge goes to an endpoint without an attempt of its call, at once or later, with or without a failure.
 // E-3
@@ -41,4 +47,43 @@ async fn hedge_leaves_a_hanging_endpoint() {
         let answer = tokio::time::timeout(ms(31), client.send(get())).await.unwrap();
         assert_eq!(answer.unwrap().status(), StatusCode::OK);
     }
+}
+
+/// A guard outside the endpoints, which admits one attempt.
+#[derive(Clone, Default)]
+struct AdmitsOne(Arc<AtomicU32>);
+
+impl Guard for AdmitsOne {
+    type Ticket = ();
+
+    fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Admit::Admitted(()),
+            _ => Admit::Refused(Refused::new(GuardKind::named(&"one"), Reason::Open)),
+        }
+    }
+
+    fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
+        None
+    }
+}
+
+/// An attempt moves once from a full endpoint. If a guard refuses it on its way to another one, the call ends: the
+/// former endpoint is not that of the refused attempt.
+// D-7
+#[tokio::test(start_paused = true)]
+async fn refusal_outside_ends_the_moves() {
+    let request = || Request::get("http://0/").body(Body::default()).unwrap();
+    let cluster = Cluster::of([Does::Answer(secs(9)); 3]);
+    let places = GuardLayer::http(Bulkhead::new(1)).layer(cluster.client(""));
+    let set = EndpointsLayer::http(["http://0", "http://1", "http://2"]).unwrap().layer(places);
+    let busy: Vec<_> = (0..30).map(|_| tokio::spawn(set.send(request()))).collect();
+    sleep(ms(1)).await;
+    assert_eq!(cluster.seen().len(), 3, "each endpoint is full");
+    let guard = AdmitsOne::default();
+    let hedges = HedgeLayer::new(HedgePolicy::http().delay(secs(5)).max_attempts(4).boxed_errors());
+    let error = hedges.layer(GuardLayer::http(guard.clone()).layer(set)).send(request()).await.unwrap_err();
+    assert!(error.is::<Refused>(), "{error}");
+    assert_eq!(guard.0.load(Ordering::Relaxed), 2);
+    drop(busy);
 }
