@@ -307,7 +307,7 @@ async fn dropped_calls_leave_nothing_behind() {
     assert!(next.is_finished());
 }
 
-/// A waiting call that is never polled delays later calls by its token, and blocks none. Its place ends with its wait.
+/// A waiting call that is never polled loses its turn, and blocks no other. Its place in the queue ends with its wait.
 #[tokio::test(start_paused = true)]
 async fn unpolled_calls_block_no_other() {
     let process = Process::new(Faulty::new(), rate(10, 10));
@@ -325,12 +325,12 @@ async fn unpolled_calls_block_no_other() {
     drop((taken, unpolled));
 
     // At a low rate, the tokens for the calls that are not polled would expire before there are enough of them.
-    let process = Process::new(Faulty::new(), rate(1, 1));
-    process.send().await.unwrap();
-    let unpolled: Vec<_> = (0..3).map(|_| process.limit.admit(&process.arrival())).collect();
+    let slow = Process::new(Faulty::new(), rate(1, 1));
+    slow.send().await.unwrap();
+    let unpolled: Vec<_> = (0..3).map(|_| slow.limit.admit(&slow.arrival())).collect();
     let start = Instant::now();
     for _ in 0..3 {
-        process.send().await.unwrap();
+        slow.send().await.unwrap();
     }
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     drop(unpolled);
