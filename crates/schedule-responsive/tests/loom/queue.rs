@@ -53,7 +53,7 @@ impl Scene {
 
     fn enter(&self) -> Result<InLine, Reason> {
         match self.queue.admit(&self.pace, &arrival(NOW)) {
-            Admit::Waiting(Admission::InLine(turn)) => Ok(turn),
+            Admit::Waiting(Admission::Queued(turn)) => Ok(turn),
             Admit::Refused(refused) => Err(refused.reason()),
             admitted => panic!("{admitted:?}"),
         }
