@@ -252,9 +252,11 @@ pub(super) const LINES: &[Line] = &[
             // Machine code is 326 KB, of which our crates are 176 and drop glue 59; the rest are instances of std,
             // http, hyper and hashbrown for our types. Tables for unwinding are 117 KB, constants and relocations 43.
             // Each of the 16 codegen units has its own drop glue and inline functions. With one unit, 543 KB were 413.
-            goal(Stripped, AtMost(503_000.0)).aim(470_000.0),
+            // The compiler inlines the inner client's poll either once or for each type. In a former state, a program
+            // had 491 KB and a further type 60: with both, 2 KB more than now.
+            goal(Stripped, AtMost(486_000.0)).aim(470_000.0),
             goal(StrippedFat, AtMost(286_000.0)).aim(260_000.0),
-            goal(Further, AtMost(61_700.0)).aim(60_000.0),
+            goal(Further, AtMost(80_000.0)).aim(60_000.0),
             goal(CpuSeconds, Shown(&[])),
         ],
     },
