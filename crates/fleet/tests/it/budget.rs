@@ -220,6 +220,18 @@ async fn panic_of_store_leaves_process_alone() {
     assert_eq!(budget.stats().alone, 1);
 }
 
+/// An observer that panics at a failure of the store loses no retry, and is not notified again while it unwinds, which
+/// would abort the process.
+#[tokio::test(start_paused = true)]
+async fn panic_of_observer_loses_no_retry() {
+    let budget = FleetBudget::new(Faulty::down()).on_event(|_, event| {
+        if matches!(event, FleetEvent::Failed { .. } | FleetEvent::Alone) {
+            std::panic::resume_unwind(Box::new("an observer's fault"));
+        }
+    });
+    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+}
+
 #[test]
 fn process_without_a_runtime_decides_alone() {
     let budget = FleetBudget::new(MemoryStore::new());

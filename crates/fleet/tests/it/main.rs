@@ -11,6 +11,7 @@ mod metrics;
 mod model;
 mod network;
 mod rate;
+mod rate_rule;
 mod reports;
 mod rule;
 mod support;
