@@ -177,7 +177,7 @@ fn half_full_cautious() -> RetryBudget {
 }
 
 fn retry(budget: &RetryBudget) -> Option<reattempt::budget::Permit> {
-    budget.acquire_after_failure(DESTINATION, &Failure::new(FailureKind::Server), NOW)
+    budget.acquire_after_failure(DESTINATION, &Failure::new(FailureKind::Server).into(), NOW)
 }
 
 /// Creates a budget that no measurement fills, because a success earns so little.

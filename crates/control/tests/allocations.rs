@@ -53,7 +53,7 @@ fn long_names_take_no_memory() {
                 panic!("{number} is refused")
             };
             assert!(guards.end_ticket(ticket, &End::Unsent, now).is_none());
-            budget.on_failure(&host, &failure, now);
+            budget.on_failure(&host, &failure.into(), now);
             budget.on_success(&host, 0);
         }
         assert!(limit.allow_at(&host, now) && !limit.allow_at(&host, now), "it has a state of its own");

@@ -48,6 +48,24 @@ impl Verdict {
         Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
     }
 
+    /// Creates the verdict for a request that the server rejected because something that the caller renews has expired:
+    /// a token, a signature, a session. Any request may be retried.
+    ///
+    /// Guards count the attempt as served, because the server did its work. All calls that carried the same token fail
+    /// together, so budgets count them as one [event](crate::Evidence#events).
+    ///
+    /// ```
+    /// use reattempt::Verdict;
+    /// use reattempt::schedule::FailureKind;
+    /// # mod reattempt { pub use reattempt_core as schedule; pub use reattempt_core::Verdict; }
+    ///
+    /// let verdict = Verdict::renew();
+    /// assert_eq!(verdict.failure().map(|failure| failure.kind()), Some(FailureKind::Stale));
+    /// ```
+    pub const fn renew() -> Self {
+        Verdict::NotProcessed(Failure::new(FailureKind::Stale))
+    }
+
     /// Returns the failure if the verdict is retryable, or `None` otherwise.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {

@@ -26,6 +26,9 @@ pub enum FailureKind {
     Throttled,
     /// The server responded with a server error (HTTP 5xx, gRPC UNAVAILABLE).
     Server,
+    /// The request carried something out of date that the caller renews, such as an expired token
+    /// ([`Verdict::renew`](crate::Verdict::renew)).
+    Stale,
     /// Any other failure that a classifier marks as retryable.
     Other,
 }
@@ -80,6 +83,7 @@ impl fmt::Display for FailureKind {
             FailureKind::Timeout => "timeout",
             FailureKind::Throttled => "throttled",
             FailureKind::Server => "server",
+            FailureKind::Stale => "stale",
             FailureKind::Other => "other",
         })
     }

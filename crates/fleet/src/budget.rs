@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, Failure, FailureKind, Permit, ServerHint, Warning};
+use reattempt_core::{Budget, Evidence, Failure, FailureKind, Permit, ServerHint, Warning};
 use tokio::time::Instant;
 
 use crate::ask::ask;
@@ -166,14 +166,18 @@ impl Budget for FleetBudget {
         self.ask(local, destination, 2 * TOKEN)
     }
 
-    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        let local = self.local.acquire_after_failure(destination, failure, now)?;
-        let is_throttled = failure.kind() == FailureKind::Throttled;
+    fn acquire_after_failure(&self, destination: &str, evidence: &Evidence, now: Duration) -> Option<Permit> {
+        let local = self.local.acquire_after_failure(destination, evidence, now)?;
+        let is_throttled = evidence.failure.kind() == FailureKind::Throttled;
         self.ask(local, destination, if is_throttled { 2 * TOKEN } else { TOKEN })
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        self.local.on_failure(destination, failure, now);
+    fn on_failure(&self, destination: &str, evidence: &Evidence, now: Duration) {
+        self.local.on_failure(destination, evidence, now);
+    }
+
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        self.local.on_unprocessed(destination, evidence, now)
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a response status | [`verdict_of_status`] |
 //! | the headers of a refused response | [`Hints::read`], then [`Hinted::classification`] |
-//! | an error from the client | [`verdict_of_error`]; [`is_callers_own`] returns `true` if the client itself caused it |
+//! | an error from the client | [`verdict_of_error`]; [`fault_of_error`] shows if it is not the server's fault |
 //! | a request, to find out if it may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
 //! ```
@@ -43,4 +43,4 @@ pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
 pub use repeatable::{is_head_repeatable, is_repeatable};
 pub use status::verdict_of_status;
-pub use transport::{is_callers_own, reset_reason, undone, verdict_of_error};
+pub use transport::{fault_of_error, reset_reason, undone, verdict_of_error};

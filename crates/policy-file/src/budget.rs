@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use reattempt::budget::{Budget, Permit};
+use reattempt::budget::{Budget, Evidence, Permit};
 use reattempt::classify::ServerHint;
 use reattempt::error::Warning;
 use reattempt::policies::TableBudget;
@@ -37,16 +37,20 @@ impl Budget for Switched {
         if self.switch.is_on() { None } else { self.budget.acquire(destination, failure, now) }
     }
 
-    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+    fn acquire_after_failure(&self, destination: &str, evidence: &Evidence, now: Duration) -> Option<Permit> {
         if self.switch.is_on() {
-            self.budget.on_failure(destination, failure, now);
+            self.budget.on_failure(destination, evidence, now);
             return None;
         }
-        self.budget.acquire_after_failure(destination, failure, now)
+        self.budget.acquire_after_failure(destination, evidence, now)
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        self.budget.on_failure(destination, failure, now);
+    fn on_failure(&self, destination: &str, evidence: &Evidence, now: Duration) {
+        self.budget.on_failure(destination, evidence, now);
+    }
+
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        !self.switch.is_on() && self.budget.on_unprocessed(destination, evidence, now)
     }
 
     fn on_success(&self, destination: &str, retries: u32) {

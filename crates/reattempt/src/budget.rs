@@ -10,9 +10,10 @@
 //! | item | content |
 //! |---|---|
 //! | [`Budget`] | the trait that every budget implements |
+//! | [`Evidence`], [`Work`] | what a failure shows: about the request, the server, and other attempts |
 //! | [`Permit`], [`PermitIssuer`] | the permission for one retry, and the budget to which it is returned |
 //! | [`PaidRetry`] | a granted retry that was sent |
 //! | [`SpendOnly`] | a wrapper for a shared budget: the layer with the wrapper spends tokens, but its outcomes are not recorded |
 //! | [`Unlimited`] | a budget that grants every retry |
 
-pub use reattempt_core::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
+pub use reattempt_core::{Budget, Evidence, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited, Work};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reattempt_core::{Permit, PermitIssuer};
 
 use super::bucket::{Bucket, Take};
-use super::cautious::{CautiousBucket, Event};
+use super::cautious::{CautiousBucket, Event, NOT_RETURNED as OVERDRAWN};
 use super::not_full::{NotFull, Slot};
 use super::settings::{BucketRule, Costs};
 use crate::destination_table::Entry;
@@ -19,7 +19,8 @@ pub(super) enum AnyBucket {
 /// A bucket's tokens in millionths, and its doubt, which blocks retries even if tokens are left.
 #[derive(Clone, Copy)]
 pub(super) struct Balance {
-    pub(super) tokens: u64,
+    /// Negative for a debt.
+    pub(super) tokens: i64,
     pub(super) doubt: u64,
     /// The time to which the balance refers, in the unit of this kind of bucket.
     pub(super) at: u64,
@@ -27,7 +28,7 @@ pub(super) struct Balance {
 
 impl Balance {
     pub(super) fn is_full(self, capacity: u64) -> bool {
-        self.tokens >= capacity && self.doubt == 0
+        self.tokens >= capacity.cast_signed() && self.doubt == 0
     }
 }
 
@@ -46,13 +47,14 @@ impl AnyBucket {
     pub(super) fn record(self: &Arc<Self>, event: Event, now: Duration) -> Option<Option<Permit>> {
         let (take, cost) = match &**self {
             Self::Tokens(bucket, costs) => {
-                let cost = costs.after(event.kind());
+                let cost = costs.after(event.kind);
                 (bucket.take(cost, now), cost)
             }
             Self::Cautious(bucket) => (bucket.record(event, now), event.cost()),
         };
         match take {
             Take::Taken => Some(Some(Permit::new(Arc::<Self>::clone(self), cost))),
+            Take::Overdrawn => Some(Some(Permit::new(Arc::<Self>::clone(self), OVERDRAWN))),
             Take::Refused => Some(None),
             Take::Retired => None,
         }
@@ -62,7 +64,7 @@ impl AnyBucket {
     #[inline(always)]
     pub(super) fn try_take(self: &Arc<Self>, event: Event, now: Duration) -> Option<Permit> {
         let Self::Tokens(bucket, costs) = &**self else { return None };
-        let cost = costs.after(event.kind());
+        let cost = costs.after(event.kind);
         let taken = bucket.try_take(cost, now) == Some(Take::Taken);
         taken.then(|| Permit::new(Arc::<Self>::clone(self), cost))
     }
@@ -76,10 +78,20 @@ impl AnyBucket {
         };
     }
 
+    /// Returns `true` if the doubt lets a call move to another endpoint without a token.
+    pub(super) fn allows_moves(&self) -> bool {
+        match self {
+            Self::Tokens(..) => true,
+            Self::Cautious(bucket) => bucket.allows_moves(),
+        }
+    }
+
     /// Returns the balance, or `None` once retired.
     pub(super) fn balance(&self) -> Option<Balance> {
         Some(match self {
-            Self::Tokens(bucket, _) => Balance { tokens: bucket.balance()?, doubt: 0, at: bucket.refilled_until() },
+            Self::Tokens(bucket, _) => {
+                Balance { tokens: bucket.balance()?.cast_signed(), doubt: 0, at: bucket.refilled_until() }
+            }
             Self::Cautious(bucket) => {
                 Balance { tokens: bucket.balance()?, doubt: bucket.doubt(), at: bucket.last_failure() }
             }
@@ -89,7 +101,7 @@ impl AnyBucket {
     /// Adopts a former bucket's balance, up to the capacity. Called before the bucket is used.
     pub(super) fn restore(&self, former: Balance) {
         match self {
-            Self::Tokens(bucket, _) => bucket.restore(former.tokens, former.at),
+            Self::Tokens(bucket, _) => bucket.restore(former.tokens.max(0).cast_unsigned(), former.at),
             Self::Cautious(bucket) => bucket.restore(former.tokens, former.doubt, former.at),
         }
     }

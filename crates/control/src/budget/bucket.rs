@@ -66,6 +66,8 @@ pub(crate) struct Rule {
 pub(crate) enum Take {
     /// The tokens were taken.
     Taken,
+    /// More tokens were taken than there were, which only a cautious bucket permits.
+    Overdrawn,
     /// No tokens were taken.
     Refused,
     /// The bucket was removed from the table: the caller must look up its replacement.

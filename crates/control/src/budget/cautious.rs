@@ -7,8 +7,19 @@
 //! | bits | content |
 //! |---|---|
 //! | 56–63 | *trust*: 128 − doubt |
-//! | 36–55 | tokens, in thousandths |
-//! | 0–35 | time of the last failure, in ticks of 64 ms; overflows after 139 years |
+//! | 40–55 | tokens, in twentieths, plus the largest debt |
+//! | 39 | the last failure belongs to an event |
+//! | 38 | that event was granted |
+//! | 0–37 | time of the last event, or of a later failure that is in no event, in ms; saturates after 8 years |
+//!
+//! # Events
+//!
+//! Failures with one cause are one event ([`Evidence`](reattempt_core::Evidence#events)). Its first failure opens it: it
+//! adds doubt, and grants the event if it would grant a retry. The other failures, its *members*, add none, and share
+//! the grant. If the event is the only doubt, they may even overdraw the bucket, because a lost connection often ends
+//! more calls than there are tokens. An overdrawn retry costs twice as much and is not returned. Otherwise calls that
+//! fail because they wait too long would pay for their own retries. The debt has a bound, and no further event is
+//! granted until successes have repaid it.
 //!
 //! A bucket with all tokens and no doubt is full. As a number, its state is above that of every bucket that is not
 //! full, regardless of the time of its last failure. One comparison thus shows whether a success has an effect.
@@ -32,27 +43,36 @@ const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
 /// The time without a failure after which a bucket resets. An unused host's bucket stays in the table for this long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
-const TICK_BITS: u32 = 36;
+const TICK_BITS: u32 = 38;
 const TICK: u64 = (1 << TICK_BITS) - 1;
-const TOKEN_BITS: u32 = 20;
-const TOKENS: u64 = ((1 << TOKEN_BITS) - 1) << TICK_BITS;
-const DOUBT_SHIFT: u32 = TICK_BITS + TOKEN_BITS;
+const GRANTED: u64 = 1 << TICK_BITS;
+const EVENT: u64 = 2 << TICK_BITS;
+const TOKEN_SHIFT: u32 = TICK_BITS + 2;
+const TOKEN_BITS: u32 = 16;
+const TOKENS: u64 = ((1 << TOKEN_BITS) - 1) << TOKEN_SHIFT;
+const DOUBT_SHIFT: u32 = TOKEN_SHIFT + TOKEN_BITS;
 const TRUST: u64 = u64::MAX << DOUBT_SHIFT;
 /// The last second that ticks can represent.
-const LAST_SECOND: u64 = (TICK << 6) / 1000 - 1;
+const LAST_SECOND: u64 = TICK / 1000 - 1;
 /// The lowest state in which the doubt is zero.
 const NO_DOUBT: u64 = MOST_DOUBT << DOUBT_SHIFT;
 
-/// One token in thousandths, the unit of this file.
-const TOKEN: u64 = 1000;
+/// One token in twentieths, the unit of this file.
+const TOKEN: u64 = 20;
+/// The largest debt. It lets a client with 256 calls on one connection repeat them all.
+const MOST_DEBT: u64 = 512 * TOKEN;
+/// The doubt above which members of an event do not overdraw the bucket: that of the event itself.
+const OVERDRAFT_DOUBT: u64 = 1;
+/// The doubt above which a call does not move to another endpoint without a token.
+const MOVING_DOUBT: u64 = 2;
 /// The tokens that a retry takes. They are returned if it succeeds.
 const RETURNED: u32 = 1;
-/// The tokens that a hedge, or a retry after the server throttled, takes. They are not returned, because its success
-/// does not prove that the server has spare capacity.
-const NOT_RETURNED: u32 = 2;
+/// The tokens that a hedge, an overdrawn retry, or a retry after the server throttled takes. They are not returned,
+/// because its success does not prove that the server has spare capacity.
+pub(crate) const NOT_RETURNED: u32 = 2;
 
-/// The number of millionths (the unit of the settings) in a thousandth.
-const MILLIONTHS: u64 = 1000;
+/// The number of millionths (the unit of the settings) in a twentieth.
+const MILLIONTHS: u64 = 50_000;
 
 /// The bounds of a bucket's capacity, which must pay for any retry and fit into its bits.
 pub(crate) const LEAST_TOKENS: u32 = NOT_RETURNED;
@@ -71,15 +91,35 @@ pub(crate) struct Caution {
     pub(crate) credit: u64,
 }
 
-/// An event that a bucket records.
+/// A failure that a bucket records, or a hedge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// An attempt failed, and no retry is requested.
-    Failure(FailureKind),
-    /// An attempt failed, and its retry requests tokens.
-    FailureAndRetry(FailureKind),
-    /// A hedge requests tokens without a failure. Needing a hedge is itself a sign of trouble.
-    Hedge(FailureKind),
+pub(crate) struct Event {
+    pub(crate) kind: FailureKind,
+    pub(crate) cause: Cause,
+    pub(crate) wants: Wants,
+}
+
+/// The relation of a failure to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It stands alone.
+    Own,
+    /// Attempts that were sent before it was seen may fail of the same cause. This one was sent at this time.
+    Shared { sent: Duration },
+    /// It shows nothing about the server.
+    Local,
+}
+
+/// What a call requests of the bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    Nothing,
+    /// The tokens of a retry.
+    Retry,
+    /// The tokens of a hedge. There was no failure, but needing a hedge is itself a sign of trouble.
+    Hedge,
+    /// Permission to replace an attempt that was not processed, which costs nothing.
+    Replacement,
 }
 
 pub(crate) struct CautiousBucket {
@@ -93,20 +133,13 @@ pub(crate) struct CautiousBucket {
 }
 
 impl Event {
-    #[inline]
-    pub(crate) fn kind(self) -> FailureKind {
-        match self {
-            Self::Failure(kind) | Self::FailureAndRetry(kind) | Self::Hedge(kind) => kind,
-        }
-    }
-
-    /// Returns the cost of a retry after this event.
+    /// Returns the cost of the attempt that the call requests.
     #[inline]
     pub(crate) fn cost(self) -> u32 {
-        match self {
-            Self::Failure(_) => 0,
-            Self::Hedge(_) | Self::FailureAndRetry(FailureKind::Throttled) => NOT_RETURNED,
-            Self::FailureAndRetry(_) => RETURNED,
+        match self.wants {
+            Wants::Nothing | Wants::Replacement => 0,
+            Wants::Retry if self.kind != FailureKind::Throttled => RETURNED,
+            Wants::Retry | Wants::Hedge => NOT_RETURNED,
         }
     }
 }
@@ -115,8 +148,8 @@ impl CautiousBucket {
     /// Creates a full bucket.
     pub(crate) fn new(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
         let capacity = rule.capacity / MILLIONTHS;
-        let full = (MOST_DOUBT << DOUBT_SHIFT) | (capacity << TICK_BITS);
-        let (state, credit) = (AtomicU64::new(full), (rule.credit / MILLIONTHS) << TICK_BITS);
+        let full = NO_DOUBT | ((capacity + MOST_DEBT) << TOKEN_SHIFT);
+        let (state, credit) = (AtomicU64::new(full), (rule.credit / MILLIONTHS) << TOKEN_SHIFT);
         Self { state, full, credit, counted }
     }
 
@@ -139,26 +172,32 @@ impl CautiousBucket {
         if state == RETIRED {
             return Some(Take::Retired);
         }
-        let doubted = doubted(self.after_quiet(state, now), event, now);
-        let cost = u64::from(event.cost()) * TOKEN;
-        let taken = cost > 0 && allows_retry(doubted) && tokens_of(doubted) >= cost;
-        let next = match event {
-            Event::Hedge(_) if !taken => return Some(Take::Refused),
-            _ if taken => doubted - (cost << TICK_BITS),
-            _ => doubted,
-        };
-        // Failures and hedges add doubt, so the bucket is not full afterwards.
+        let (doubted, is_member) = doubted(self.after_quiet(state, now), event, now);
+        let (take, cost) = granted(doubted, event, is_member);
+        if event.wants == Wants::Hedge && take == Take::Refused {
+            return Some(take);
+        }
+        let next = doubted - ((cost * TOKEN) << TOKEN_SHIFT);
+        if next == state {
+            return Some(take);
+        }
+        // A failure or a hedge adds doubt or takes tokens, so the bucket is not full afterwards.
         let was_full = state >= self.full;
         if was_full {
             self.count();
         }
         if self.exchange(state, next) {
-            return Some(if taken { Take::Taken } else { Take::Refused });
+            return Some(take);
         }
         if was_full {
             self.uncount();
         }
         None
+    }
+
+    /// Returns `true` if the doubt lets a call move to another endpoint without a token.
+    pub(crate) fn allows_moves(&self) -> bool {
+        self.doubt() <= MOVING_DOUBT
     }
 
     /// Records a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if the bucket was
@@ -172,10 +211,11 @@ impl CautiousBucket {
             || self.add(REMOVED_BY_SUCCESS, self.credit)
     }
 
-    /// Returns the balance in millionths, or `None` once retired.
-    pub(crate) fn balance(&self) -> Option<u64> {
+    /// Returns the balance in millionths, which is negative for a debt, or `None` once retired.
+    pub(crate) fn balance(&self) -> Option<i64> {
         let state = self.state.load(Ordering::Acquire);
-        (state != RETIRED).then(|| tokens_of(state) * MILLIONTHS)
+        let balance = tokens_of(state).wrapping_sub(MOST_DEBT).cast_signed();
+        (state != RETIRED).then(|| balance * MILLIONTHS.cast_signed())
     }
 
     /// Returns the doubt, or 0 once retired.
@@ -190,9 +230,10 @@ impl CautiousBucket {
 
     /// Restores a balance in millionths (at most the capacity), a doubt and the tick of the last failure, each unless
     /// the bucket's own is stricter. Called before any other thread uses the bucket.
-    pub(crate) fn restore(&self, balance: u64, doubt: u64, last_failure: u64) {
+    pub(crate) fn restore(&self, balance: i64, doubt: u64, last_failure: u64) {
         let own = self.state.load(Ordering::Acquire);
-        let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(own & TOKENS);
+        let tokens = (balance / MILLIONTHS.cast_signed()).saturating_add_unsigned(MOST_DEBT).max(0).cast_unsigned();
+        let tokens = (tokens << TOKEN_SHIFT).min(own & TOKENS);
         let trust = (MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT).min(own & TRUST);
         let state = trust | tokens | (last_failure & TICK).max(own & TICK);
         if state < self.full && own >= self.full {
@@ -236,7 +277,7 @@ impl CautiousBucket {
         while state < self.full {
             let trust = ((state & TRUST) + removed).min(NO_DOUBT);
             let tokens = ((state & TOKENS) + tokens).min(self.full & TOKENS);
-            match self.replace(state, trust | tokens | (state & TICK)) {
+            match self.replace(state, trust | tokens | (state & (EVENT | GRANTED | TICK))) {
                 Ok(()) => return true,
                 Err(seen) => state = seen,
             }
@@ -277,39 +318,62 @@ impl CautiousBucket {
     }
 }
 
-/// Returns the state after a failure or a hedge: more doubt, the new time, and the same tokens.
-///
-/// A lost connection fails every call on it. A `Network` failure in the same tick as another failure therefore adds no
-/// doubt.
-fn doubted(state: u64, event: Event, now: u64) -> u64 {
-    let trust = state >> DOUBT_SHIFT;
-    let lost = matches!(event, Event::Failure(FailureKind::Network) | Event::FailureAndRetry(FailureKind::Network));
-    let is_known = lost && trust < MOST_DOUBT && state & TICK == now;
-    let trust = if is_known { trust } else { trust.saturating_sub(1) };
-    (trust << DOUBT_SHIFT) | (state & TOKENS) | now.max(state & TICK)
+/// Returns the state after a failure or a hedge, with the same tokens, and whether it is a member of the last event.
+fn doubted(state: u64, event: Event, now: u64) -> (u64, bool) {
+    let doubted = || {
+        let trust = (state >> DOUBT_SHIFT).saturating_sub(1);
+        (trust << DOUBT_SHIFT) | (state & TOKENS) | now.max(state & TICK)
+    };
+    match event.cause {
+        Cause::Local => (state, false),
+        Cause::Own => (doubted(), false),
+        Cause::Shared { sent } if state & EVENT != 0 && tick(sent) <= state & TICK => (state, true),
+        Cause::Shared { .. } => {
+            let opened = doubted() | EVENT;
+            let grants = allows_retry(opened) && tokens_of(opened) >= MOST_DEBT + TOKEN;
+            (if grants { opened | GRANTED } else { opened }, false)
+        }
+    }
+}
+
+/// Returns the answer to a request in this state, and the tokens that it takes.
+fn granted(state: u64, event: Event, is_member: bool) -> (Take, u64) {
+    let (allowed, cost) = (allows_retry(state), u64::from(event.cost()));
+    let doubt = MOST_DOUBT.saturating_sub(state >> DOUBT_SHIFT);
+    match event.wants {
+        Wants::Replacement if allowed => (Take::Taken, 0),
+        Wants::Nothing | Wants::Replacement => (Take::Refused, 0),
+        _ if is_member && state & GRANTED == 0 => (Take::Refused, 0),
+        _ if allowed && tokens_of(state) >= MOST_DEBT + cost * TOKEN => (Take::Taken, cost),
+        _ if is_member && doubt <= OVERDRAFT_DOUBT && tokens_of(state) >= u64::from(NOT_RETURNED) * TOKEN => {
+            (Take::Overdrawn, NOT_RETURNED.into())
+        }
+        _ => (Take::Refused, 0),
+    }
 }
 
 fn allows_retry(state: u64) -> bool {
     state >> DOUBT_SHIFT >= MOST_DOUBT - ALLOWED_DOUBT
 }
 
+/// Returns the tokens plus the largest debt.
 #[inline]
 fn tokens_of(state: u64) -> u64 {
-    (state & TOKENS) >> TICK_BITS
+    (state & TOKENS) >> TOKEN_SHIFT
 }
 
 /// Converts a time to ticks, without a division.
 #[inline]
 fn tick(now: Duration) -> u64 {
     let seconds = now.as_secs().min(LAST_SECOND);
-    (seconds * 1000 + u64::from(now.subsec_millis())) >> 6
+    seconds * 1000 + u64::from(now.subsec_millis())
 }
 
 impl PermitIssuer for CautiousBucket {
     /// Returns the tokens of a retry that was never sent. The preceding failure still counts.
     #[inline]
     fn give_back(&self, cost: u32) {
-        let tokens = (u64::from(cost) * TOKEN) << TICK_BITS;
+        let tokens = (u64::from(cost) * TOKEN) << TOKEN_SHIFT;
         let state = self.state.load(Ordering::Acquire);
         let next = state + tokens;
         let fits = next & TOKENS <= self.full & TOKENS && next < self.full;

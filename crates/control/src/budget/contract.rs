@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, Permit, Warning};
+use reattempt_core::{Budget, Evidence, Failure, Permit, Warning};
 
-use super::cautious::Event;
+use super::cautious::{Cause, Event, Wants};
 use super::retry_budget::RetryBudget;
 use super::settings::Kind;
 use crate::sync::Ordering;
@@ -15,19 +15,30 @@ impl Budget for RetryBudget {
     /// A cautious budget treats this as a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.take(destination, Event::Hedge(failure.kind()), now)
+        self.take(destination, Event { kind: failure.kind(), cause: Cause::Own, wants: Wants::Hedge }, now)
     }
 
     #[inline]
-    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.take(destination, Event::FailureAndRetry(failure.kind()), now)
+    fn acquire_after_failure(&self, destination: &str, evidence: &Evidence, now: Duration) -> Option<Permit> {
+        self.take(destination, event(evidence, Wants::Retry), now)
     }
 
     /// Adds doubt to a cautious budget. No other kind counts failures.
     #[inline]
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+    fn on_failure(&self, destination: &str, evidence: &Evidence, now: Duration) {
         if let (Kind::Cautious(_), Some(buckets)) = (self.state.settings.kind, &self.state.buckets) {
-            drop(buckets.record(destination, Event::Failure(failure.kind()), now));
+            drop(buckets.record(destination, event(evidence, Wants::Nothing), now));
+        }
+    }
+
+    /// Adds doubt to a cautious budget if the server refused the request, and returns `true` if retries are still
+    /// granted. An endpoint without a connection adds none, because another endpoint may be well. Other kinds of budget
+    /// permit every replacement.
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        let (Kind::Cautious(_), Some(buckets)) = (self.state.settings.kind, &self.state.buckets) else { return true };
+        match evidence.undone {
+            Some(_) => buckets.record(destination, event(evidence, Wants::Replacement), now).is_some(),
+            None => buckets.allows_moves(destination),
         }
     }
 
@@ -74,4 +85,17 @@ impl RetryBudget {
         self.state.refusals.0.fetch_add(1, Ordering::Relaxed);
         None
     }
+}
+
+/// Returns the bucket's view of a failure.
+#[inline]
+fn event(evidence: &Evidence, wants: Wants) -> Event {
+    let cause = if evidence.is_local() {
+        Cause::Local
+    } else if evidence.is_shared() {
+        Cause::Shared { sent: evidence.sent }
+    } else {
+        Cause::Own
+    };
+    Event { kind: evidence.failure.kind(), cause, wants }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::RetryBudget;
 use super::any_bucket::Balance;
-use super::settings::{Kind, tokens};
+use super::settings::{Kind, balance, tokens};
 
 /// The maximum number of destinations listed.
 const LISTED: usize = 16;
@@ -64,7 +64,7 @@ impl fmt::Debug for RetryBudget {
 /// Shows the tokens, and the doubt if there is any.
 impl fmt::Debug for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let balance = tokens(self.tokens);
+        let balance = balance(self.tokens);
         match self.doubt {
             0 => fmt::Debug::fmt(&balance, f),
             doubt => write!(f, "{balance:?} with doubt {doubt}"),

@@ -74,8 +74,13 @@ impl Destinations {
         }
     }
 
+    /// Returns `true` if the doubt lets a call to `destination` move to another endpoint without a token.
+    pub(super) fn allows_moves(&self, destination: &str) -> bool {
+        self.buckets.get(destination).is_none_or(|bucket| bucket.allows_moves())
+    }
+
     /// Returns the balance of the bucket that `destination` would use, in millionths.
-    pub(super) fn balance(&self, destination: &str) -> u64 {
+    pub(super) fn balance(&self, destination: &str) -> i64 {
         self.balance_of(destination).tokens
     }
 
@@ -112,7 +117,7 @@ impl Destinations {
     }
 
     fn full(&self) -> Balance {
-        Balance { tokens: self.rule.capacity(), doubt: 0, at: 0 }
+        Balance { tokens: self.rule.capacity().cast_signed(), doubt: 0, at: 0 }
     }
 
     fn balance_of(&self, destination: &str) -> Balance {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bucket::TOKEN;
 use super::destinations::Destinations;
 use super::not_full::NotFull;
-use super::settings::{Costs, Kind, RATIO, Settings, tokens};
+use super::settings::{Costs, Kind, RATIO, Settings, balance};
 use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
 use crate::millionths::millionths;
 use crate::sync::{Apart, AtomicU64, Ordering};
@@ -327,7 +327,7 @@ impl RetryBudget {
     /// retry to any destination also updates every bucket that has become full over time.
     pub fn balance(&self, destination: &str) -> f64 {
         let buckets = self.state.buckets.as_ref();
-        buckets.map_or(f64::INFINITY, |buckets| tokens(buckets.balance(destination)))
+        buckets.map_or(f64::INFINITY, |buckets| balance(buckets.balance(destination)))
     }
 
     /// Returns `true` if a success would not change the bucket of `destination`.
@@ -344,7 +344,7 @@ impl RetryBudget {
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
         let mut own = self.state.buckets.as_ref().map_or_else(Vec::new, |buckets| buckets.balances().0);
         own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        own.into_iter().map(|(name, balance)| (name, tokens(balance.tokens))).collect()
+        own.into_iter().map(|(name, bucket)| (name, balance(bucket.tokens))).collect()
     }
 
     /// Returns the total number of retries and hedges refused since the budget was built.

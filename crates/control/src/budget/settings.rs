@@ -169,6 +169,11 @@ impl Settings {
     }
 }
 
+/// Converts millionths to tokens, which are negative for a debt.
+pub(crate) fn balance(millionths: i64) -> f64 {
+    millionths as f64 / TOKEN as f64
+}
+
 /// Converts millionths to tokens.
 pub(crate) fn tokens(millionths: u64) -> f64 {
     millionths as f64 / TOKEN as f64

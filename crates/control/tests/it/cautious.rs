@@ -16,7 +16,7 @@ const START: Duration = Duration::ZERO;
 const QUIET: Duration = Duration::from_secs(600);
 
 fn retry(budget: &RetryBudget, destination: &str, now: Duration) -> Option<Permit> {
-    budget.acquire_after_failure(destination, &SERVER, now)
+    budget.acquire_after_failure(destination, &SERVER.into(), now)
 }
 
 /// Makes calls of one attempt that fail one after the other. Returns the number of retries sent.
@@ -110,7 +110,7 @@ fn doubt_with_all_tokens_ends_in_quiet() {
 #[test]
 fn a_dead_host_leaves_its_place() {
     let budget = RetryBudget::cautious().max_destinations(1);
-    budget.on_failure("dead", &SERVER, START);
+    budget.on_failure("dead", &SERVER.into(), START);
     assert_eq!((names(&budget), budget.is_full()), (vec!["dead".to_owned()], false));
     let under_way = retry(&budget, "dead", START).unwrap().spend();
     assert_eq!(outage(&budget, "dead", 1000, START), 1);
@@ -142,7 +142,7 @@ fn quiet_destination_leaves_the_budget_full() {
 #[test]
 fn a_lost_connection_has_ten_retries() {
     let budget = RetryBudget::cautious();
-    let lost = |now| budget.acquire_after_failure("a", &LOST, now).map(Permit::spend);
+    let lost = |now| budget.acquire_after_failure("a", &LOST.into(), now).map(Permit::spend);
     let paid: Vec<PaidRetry> = (0..200).filter_map(|_| lost(START)).collect();
     assert_eq!(paid.len(), 10);
     paid.into_iter().for_each(|paid| {
@@ -154,7 +154,7 @@ fn a_lost_connection_has_ten_retries() {
     let sent = (1..100).filter(|number| lost(Duration::from_millis(64 * number)).is_some());
     assert_eq!(sent.count(), 3);
     let larger = RetryBudget::cautious().capacity(200.0);
-    let lost = |_: &u32| larger.acquire_after_failure("a", &LOST, START).map(Permit::spend).is_some();
+    let lost = |_: &u32| larger.acquire_after_failure("a", &LOST.into(), START).map(Permit::spend).is_some();
     assert_eq!((0..300).filter(lost).count(), 200);
 }
 
@@ -162,7 +162,7 @@ fn a_lost_connection_has_ten_retries() {
 #[test]
 fn a_retry_after_429_returns_nothing() {
     let budget = RetryBudget::cautious();
-    let retry = || budget.acquire_after_failure("a", &THROTTLED, START).unwrap();
+    let retry = || budget.acquire_after_failure("a", &THROTTLED.into(), START).unwrap();
     drop(retry());
     assert_eq!(budget.balance("a"), 10.0, "it was not sent");
     for _ in 0..5 {
@@ -329,11 +329,11 @@ proptest! {
             let moment = Duration::from_millis(now);
             match step {
                 Step::Fail { failure, retry: false, .. } => {
-                    budget.on_failure("a", &failure, moment);
+                    budget.on_failure("a", &failure.into(), moment);
                     model.record(Some(failure), false, now);
                 }
                 Step::Fail { failure, spend, .. } => {
-                    let permit = budget.acquire_after_failure("a", &failure, moment);
+                    let permit = budget.acquire_after_failure("a", &failure.into(), moment);
                     prop_assert_eq!(permit.is_some(), model.record(Some(failure), true, now));
                     refusals += u64::from(permit.is_none());
                     match permit {

@@ -9,7 +9,7 @@ const FAILURE: Failure = Failure::new(FailureKind::Server);
 
 /// Returns the number of retries that the budget grants at `now`, at most 1000.
 fn granted(budget: &RetryBudget, now: Duration) -> usize {
-    let retry = || budget.acquire_after_failure("a", &FAILURE, now).map(|permit| permit.spend());
+    let retry = || budget.acquire_after_failure("a", &FAILURE.into(), now).map(|permit| permit.spend());
     (0..1000).take_while(|_| retry().is_some()).count()
 }
 
@@ -102,7 +102,7 @@ fn continuing_twice_keeps_stricter_state() {
     let doubted = RetryBudget::cautious();
     let spent = RetryBudget::cautious();
     for _ in 0..10 {
-        doubted.on_failure("a", &FAILURE, Duration::ZERO);
+        doubted.on_failure("a", &FAILURE.into(), Duration::ZERO);
     }
     for _ in 0..3 {
         drop(spent.acquire("a", &FAILURE, Duration::ZERO).unwrap().spend());

@@ -90,7 +90,7 @@ fn free_place_is_a_full_bucket() {
 #[test]
 fn only_full_cautious_buckets_leave() {
     let budget = RetryBudget::cautious().max_destinations(2);
-    let fail = |name: &str| budget.on_failure(name, &FAILURE, Duration::ZERO);
+    let fail = |name: &str| budget.on_failure(name, &FAILURE.into(), Duration::ZERO);
     let names = || budget.destinations().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     ["bad", "good"].into_iter().for_each(fail);
     budget.on_success("good", 0);

@@ -117,7 +117,7 @@ fn calls_to_newcomers_are_retried() {
     let budgets =
         [RetryBudget::cautious(), RetryBudget::percent(10), RetryBudget::rate(0.1, 2.0), RetryBudget::aws_quota()];
     for budget in budgets {
-        let retry = |host: &str| budget.acquire_after_failure(host, &failure, NOW);
+        let retry = |host: &str| budget.acquire_after_failure(host, &failure.into(), NOW);
         for host in 0..ATTACK {
             let host = format!("{host}.attacker.example");
             (0..200).for_each(|_| drop(retry(&host).map(Permit::spend)));

@@ -241,7 +241,7 @@ fn total_outage_adds_next_to_no_load() {
     let quota = RetryBudget::aws_quota();
     let granted = (0..600_000_u64).filter(|call| {
         let now = Duration::from_millis(*call);
-        quota.acquire_after_failure("a", &BUSY, now).map(|permit| permit.spend().cost()).is_some()
+        quota.acquire_after_failure("a", &BUSY.into(), now).map(|permit| permit.spend().cost()).is_some()
     });
     assert_eq!(granted.count(), 100);
 }
@@ -250,7 +250,7 @@ fn total_outage_adds_next_to_no_load() {
 #[test]
 fn destinations_have_quotas_of_their_own() {
     let quota = RetryBudget::aws_quota().max_destinations(1);
-    let _under_way = quota.acquire_after_failure("bad", &BUSY, START).unwrap().spend();
+    let _under_way = quota.acquire_after_failure("bad", &BUSY.into(), START).unwrap().spend();
     assert_eq!(drain(&quota, "bad", &BUSY), 99);
     for name in 0..100 {
         // The other destinations share a bucket, which their retries empty.

@@ -201,9 +201,9 @@ fn doubt_is_shown_beside_the_tokens() {
     let busy = Failure::new(FailureKind::Server);
     let budget = RetryBudget::cautious();
     for _ in 0..5 {
-        drop(budget.acquire_after_failure("a:443", &busy, Duration::ZERO));
+        drop(budget.acquire_after_failure("a:443", &busy.into(), Duration::ZERO));
     }
-    drop(budget.acquire_after_failure("b:443", &busy, Duration::ZERO).map(|permit| permit.spend()));
+    drop(budget.acquire_after_failure("b:443", &busy.into(), Duration::ZERO).map(|permit| permit.spend()));
     assert_eq!(
         format!("{budget:?}"),
         "RetryBudget { kind: cautious, capacity: 10.0, refusals: 2, destinations: 2, \

@@ -55,7 +55,7 @@ fn full_cautious_bucket_has_no_entry() {
     let budget = RetryBudget::cautious().max_destinations(1);
     let failure = Failure::new(FailureKind::Server);
     assert!(budget.is_full());
-    let paid = budget.acquire_after_failure("a", &failure, NOW).unwrap().spend();
+    let paid = budget.acquire_after_failure("a", &failure.into(), NOW).unwrap().spend();
     assert!(!budget.is_full());
     assert_eq!((budget.balance("a"), budget.balance("b")), (9.0, 10.0));
     paid.succeed();
@@ -310,8 +310,8 @@ fn waiting_call_is_woken_by_its_last_waker() {
 fn doubt_without_a_place_is_listed() {
     let budget = RetryBudget::cautious().max_destinations(1);
     let failure = Failure::new(FailureKind::Server);
-    let _under_way = budget.acquire_after_failure("a", &failure, NOW).unwrap().spend();
-    budget.on_failure("b", &failure, NOW);
+    let _under_way = budget.acquire_after_failure("a", &failure.into(), NOW).unwrap().spend();
+    budget.on_failure("b", &failure.into(), NOW);
     let text = format!("{budget:?}");
     assert!(text.ends_with("others: 10.0 with doubt 1 }"), "{text}");
 }

@@ -160,10 +160,10 @@ fn total_outage_adds_next_to_no_load() {
     // A thousand calls per second for ten minutes, and every attempt fails.
     for call in 0..600_000_u64 {
         let now = Duration::from_millis(call);
-        budget.on_failure("a", &FAILURE, START);
+        budget.on_failure("a", &FAILURE.into(), START);
         if let Some(permit) = acquire(&budget, "a", now) {
             drop(permit.spend());
-            budget.on_failure("a", &FAILURE, START);
+            budget.on_failure("a", &FAILURE.into(), START);
             retries += 1;
         }
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Budget, Permit};
-use crate::{Failure, ServerHint, Warning};
+use crate::{Evidence, Failure, ServerHint, Warning};
 
 /// A pair of budgets. A retry needs a permit from each, and every event is reported to both.
 ///
@@ -17,18 +17,23 @@ impl<A: Budget, B: Budget> Budget for (A, B) {
         Some(first.and(second))
     }
 
-    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        let Some(first) = self.0.acquire_after_failure(destination, failure, now) else {
-            self.1.on_failure(destination, failure, now);
+    fn acquire_after_failure(&self, destination: &str, evidence: &Evidence, now: Duration) -> Option<Permit> {
+        let Some(first) = self.0.acquire_after_failure(destination, evidence, now) else {
+            self.1.on_failure(destination, evidence, now);
             return None;
         };
-        let second = self.1.acquire_after_failure(destination, failure, now)?;
+        let second = self.1.acquire_after_failure(destination, evidence, now)?;
         Some(first.and(second))
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        self.0.on_failure(destination, failure, now);
-        self.1.on_failure(destination, failure, now);
+    fn on_failure(&self, destination: &str, evidence: &Evidence, now: Duration) {
+        self.0.on_failure(destination, evidence, now);
+        self.1.on_failure(destination, evidence, now);
+    }
+
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        let first = self.0.on_unprocessed(destination, evidence, now);
+        self.1.on_unprocessed(destination, evidence, now) && first
     }
 
     fn on_success(&self, destination: &str, retries: u32) {

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::{Failure, ServerHint, Warning};
+use crate::{Evidence, Failure, ServerHint, Warning};
 
 pub use permit::{PaidRetry, Permit, PermitIssuer};
 pub use spend_only::SpendOnly;
@@ -26,6 +26,7 @@ pub use spend_only::SpendOnly;
 /// | a call starts (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
 /// | a retryable failure, after which only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
 /// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
+/// | an attempt that was not processed, and may be replaced without a permit | [`on_unprocessed`](Budget::on_unprocessed) |
 /// | a hedge is about to be sent alongside the attempts in flight | [`acquire`](Budget::acquire) |
 /// | a granted retry waits to be sent, and is confirmed or refused | [`PermitIssuer::poll_confirmed`] |
 /// | a paid retry ended, or was not sent | [`PermitIssuer`] |
@@ -46,15 +47,26 @@ pub trait Budget: Send + Sync + 'static {
     ///
     /// A budget that counts failures overrides this method to do both in one atomic step. Default:
     /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
-    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.on_failure(destination, failure, now);
-        self.acquire(destination, failure, now)
+    fn acquire_after_failure(&self, destination: &str, evidence: &Evidence, now: Duration) -> Option<Permit> {
+        self.on_failure(destination, evidence, now);
+        self.acquire(destination, &evidence.failure, now)
     }
 
     /// Records a failed attempt that another rule prevents from being retried.
     ///
     /// Not called for calls that must never be retried.
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {}
+    fn on_failure(&self, destination: &str, evidence: &Evidence, now: Duration) {}
+
+    /// Records an attempt that provably was not processed. Returns `true` if it may be replaced at once, without a
+    /// permit.
+    ///
+    /// Called if the server [refused](crate::Undone::Refused) the request before processing it, and if an endpoint
+    /// accepted no connection while another one is left. If it returns `false`, the attempt is decided like any other
+    /// failure. A budget that counts failures limits here what a server can cause that refuses everything. Default:
+    /// `true`.
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        true
+    }
 
     /// Records a successful call. `retries` is the number of its paid retries and hedges.
     fn on_success(&self, destination: &str, retries: u32) {}
@@ -119,12 +131,16 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
         (**self).acquire(destination, failure, now)
     }
 
-    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        (**self).acquire_after_failure(destination, failure, now)
+    fn acquire_after_failure(&self, destination: &str, evidence: &Evidence, now: Duration) -> Option<Permit> {
+        (**self).acquire_after_failure(destination, evidence, now)
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        (**self).on_failure(destination, failure, now);
+    fn on_failure(&self, destination: &str, evidence: &Evidence, now: Duration) {
+        (**self).on_failure(destination, evidence, now);
+    }
+
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        (**self).on_unprocessed(destination, evidence, now)
     }
 
     fn on_success(&self, destination: &str, retries: u32) {

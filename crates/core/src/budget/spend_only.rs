@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Budget, Permit};
-use crate::{Failure, Warning};
+use crate::{Evidence, Failure, Warning};
 
-/// A budget that grants retries and records no outcomes.
+/// A budget that grants retries and records no failures or successes.
 ///
 /// Use it if a retry layer and a hedge layer share a budget. Without it, both layers would report the same outcomes.
 /// Pass the budget itself to the retry layer, and `SpendOnly(budget.clone())` to the hedge layer. Retries and hedges
@@ -28,6 +28,12 @@ pub struct SpendOnly<B>(pub B);
 impl<B: Budget> Budget for SpendOnly<B> {
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         self.0.acquire(destination, failure, now)
+    }
+
+    /// Asks the budget, which records the attempt: a server that refuses everything must not get twice its load from
+    /// hedges. The other layer's record of the same attempt is part of the same [event](Evidence#events).
+    fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
+        self.0.on_unprocessed(destination, evidence, now)
     }
 
     fn is_full(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::{Budget, Failure, PaidRetry, Permit, ServerHint};
+use crate::{Budget, Evidence, PaidRetry, Permit, ServerHint};
 
 /// The outcome of a call, as reported to its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub enum CallEnd {
     Failed,
     /// The response ended with a retryable failure after it had begun, too late for a retry.
     FailedLate {
-        /// The failure.
-        failure: Failure,
+        /// The evidence of the failure.
+        evidence: Evidence,
         /// The monotonic time at which the response ended.
         now: Duration,
     },
@@ -88,8 +88,8 @@ impl Account {
                 budget.on_permanent_failure(destination, hint, retries);
             }
             CallEnd::Failed => drop(last),
-            CallEnd::FailedLate { failure, now } => {
-                budget.on_failure(destination, &failure, now);
+            CallEnd::FailedLate { evidence, now } => {
+                budget.on_failure(destination, &evidence, now);
                 drop(last);
             }
         }

@@ -11,11 +11,14 @@ use core::fmt;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use crate::decide::{FailedAttempt, Resent, SoFar, Terms, decide, goes_elsewhere};
-use crate::{Budget, Delays, Permit, Random, ServerHint, StopReason, Verdict};
+use crate::decide::{FailedAttempt, Resent, SoFar, Terms, Undone, decide, goes_elsewhere};
+use crate::{Budget, Delays, Evidence, FailureKind, Permit, Random, ServerHint, StopReason, Verdict, Work};
 
 pub use account::{Account, CallEnd};
 pub use schedule::CallSchedule;
+
+/// The number of times that a call moves to another endpoint without a permit.
+const MOST_MOVES: u32 = 3;
 
 /// The decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +33,8 @@ pub enum Decision {
         /// The delay before the attempt is sent.
         after: Duration,
     },
-    /// Send the request again immediately. It was not processed, so this does not count as a retry.
+    /// Send the request again immediately, in place of an attempt that was not processed. It needs no permit and does
+    /// not count as a retry.
     Resend,
 }
 
@@ -85,6 +89,8 @@ pub struct Call<D> {
     /// `true` if the current or next attempt is a resend.
     resends: bool,
     resent: Resent,
+    /// The number of moves to another endpoint.
+    moves: u32,
     /// `true` if the current attempt is a paid retry.
     paid: bool,
     /// The number of attempts refused by this client's guards.
@@ -102,6 +108,7 @@ impl<D: Delays> Call<D> {
             account: Account::default(),
             resends: false,
             resent: Resent::default(),
+            moves: 0,
             paid: false,
             refusals: 0,
         }
@@ -132,11 +139,17 @@ impl<D: Delays> Call<D> {
             // The caller's own body has failed, regardless of the error that the client reports.
             return Decision::Return(StopReason::Permanent);
         }
-        if self.may_resend(terms, failed) {
+        let evidence = failed.evidence();
+        if self.is_replaced(terms, (failed, &evidence), budget) {
             self.resends = true;
             return Decision::Resend;
         }
-        self.account.retry_failed();
+        if self.paid && evidence.is_local() {
+            // The retry did not reach the server, so it is paid back.
+            drop(self.account.take_back());
+        } else {
+            self.account.retry_failed();
+        }
         self.paid = false;
         let verdict = failed.classification.verdict;
         let Some(failure) = verdict.failure() else {
@@ -149,7 +162,7 @@ impl<D: Delays> Call<D> {
         if let Some(reason) = terms.forbidden {
             return Decision::Return(reason);
         }
-        match decide(terms, &self.so_far, failed, &mut self.delays, random, budget) {
+        match decide(terms, &self.so_far, (failed, &evidence), &mut self.delays, random, budget) {
             Ok((after, permit)) => {
                 (self.permit, self.last_delay) = (Some(permit), Some(after));
                 if goes_elsewhere(failed) {
@@ -176,15 +189,35 @@ impl<D: Delays> Call<D> {
         Decision::Return(StopReason::NoTimer)
     }
 
-    /// Returns `true` if an unprocessed attempt is resent immediately: at most once per call for each kind (TR-1, TR-2,
-    /// TR-4). The limits, the schedule and the budget do not apply.
-    fn may_resend(&mut self, terms: &Terms, failed: &FailedAttempt<'_>) -> bool {
-        let Some(kind) = failed.undone else { return false };
+    /// Returns `true` if an attempt that provably was not processed is replaced immediately. No permit is needed, and
+    /// the schedule does not advance.
+    ///
+    /// An attempt that never reached its server's connection, or that waited for another call's connection, is replaced
+    /// once per call for each of these kinds (TR-1, TR-2, TR-4). If the server refused the request, the budget must
+    /// agree, because without its doubt a server that refuses everything would get twice its load. If an endpoint
+    /// accepted no connection, the attempt moves to another one, at most [`MOST_MOVES`] times per call.
+    fn is_replaced<B: Budget + ?Sized>(
+        &mut self,
+        terms: &Terms,
+        (failed, evidence): (&FailedAttempt<'_>, &Evidence),
+        budget: &B,
+    ) -> bool {
         let late = failed.until_deadline == Some(Duration::ZERO);
-        if late || !failed.replayable || terms.forbidden.is_some() {
+        if evidence.work == Work::Maybe || late || !failed.replayable || terms.forbidden.is_some() {
             return false;
         }
-        self.resent.insert(kind)
+        let allows = || budget.on_unprocessed(failed.destination, evidence, failed.now);
+        match failed.undone {
+            Some(kind @ Undone::Refused) => self.resent.insert(kind) && allows(),
+            Some(kind) => self.resent.insert(kind),
+            None => {
+                let in_time = terms.limits.max_elapsed.is_none_or(|most| failed.elapsed <= most);
+                let moves = evidence.failure.kind() == FailureKind::Connect && goes_elsewhere(failed) && in_time;
+                let moves = moves && self.moves < MOST_MOVES && allows();
+                self.moves += u32::from(moves);
+                moves
+            }
+        }
     }
 }
 

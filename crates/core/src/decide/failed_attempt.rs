@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::guard::Refused;
-use crate::{Classification, SentAt};
+use crate::{Classification, Evidence, Fault, SentAt, Signs};
 
 /// The stage at which an attempt ended without being processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,10 +44,13 @@ pub struct FailedAttempt<'a> {
     pub classification: Classification,
     /// The refusal, if an inner guard refused to send the attempt. It is checked before everything else.
     pub refused: Option<Refused>,
-    /// The stage at which the attempt ended, if it was not processed and the protocol resends such attempts
-    /// immediately.
+    /// The stage at which the attempt ended, if it provably was not processed and is replaced for that reason.
     pub undone: Option<Undone>,
-    /// `true` if no server responded to the attempt, and an endpoint that the call has not tried is available.
+    /// The party whose fault it is, if the outcome shows that it is not the server's.
+    pub fault: Option<Fault>,
+    /// `true` if a server responded to the attempt.
+    pub responded: bool,
+    /// `true` if an endpoint that the call has not tried is available.
     pub elsewhere: bool,
     /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
@@ -55,6 +58,9 @@ pub struct FailedAttempt<'a> {
     pub replayable: bool,
     /// The value that [`Schedule::on_send`](crate::Schedule::on_send) returned for the attempt.
     pub sent_at: SentAt,
+    /// The monotonic time at which the attempt was sent, on the clock of `now`. It shows whether attempts fail of the
+    /// same cause. If it is unknown, it is the maximum.
+    pub sent: Duration,
     /// The time since the call started.
     pub elapsed: Duration,
     /// The time left until the call's deadline, or `None` if it has no deadline.
@@ -74,10 +80,13 @@ impl<'a> FailedAttempt<'a> {
             classification: classification.into(),
             refused: None,
             undone: None,
+            fault: None,
+            responded: false,
             elsewhere: false,
             source_failed: false,
             replayable: true,
             sent_at: SentAt::default(),
+            sent: Duration::MAX,
             elapsed: Duration::ZERO,
             until_deadline: None,
             destination,
@@ -94,6 +103,17 @@ impl<'a> FailedAttempt<'a> {
     /// Sets the value that [`Schedule::on_send`](crate::Schedule::on_send) returned for the attempt.
     pub const fn sent_at(self, sent_at: SentAt) -> Self {
         Self { sent_at, ..self }
+    }
+
+    /// Sets the time at which the attempt was sent.
+    pub const fn sent(self, sent: Duration) -> Self {
+        Self { sent, ..self }
+    }
+
+    /// Returns the evidence in the outcome.
+    pub fn evidence(&self) -> Evidence {
+        let signs = Signs { undone: self.undone, fault: self.fault, ..Signs::new(self.classification.verdict) };
+        Evidence::of(&signs).sent_at(self.sent)
     }
 
     /// Sets [`elsewhere`](FailedAttempt::elsewhere).

@@ -5,7 +5,7 @@ mod failed_attempt;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Budget, Delays, Failure, Limits, NextRetry, Permit, Random, ServerHint, Verdict};
+use crate::{Budget, Delays, Evidence, Failure, FailureKind, Limits, NextRetry, Permit, Random, ServerHint, Verdict};
 
 pub use failed_attempt::{FailedAttempt, Resent, Undone};
 
@@ -39,9 +39,26 @@ pub(crate) struct SoFar {
     pub(crate) previous: Option<Duration>,
 }
 
-/// Returns `true` if the next attempt is sent immediately to another endpoint.
+/// Returns `true` if the next attempt is sent immediately to another endpoint, because no server has responded.
 pub(crate) fn goes_elsewhere(failed: &FailedAttempt<'_>) -> bool {
-    failed.elsewhere && failed.classification.hint == ServerHint::None
+    failed.elsewhere && !failed.responded && failed.classification.hint == ServerHint::None
+}
+
+/// Returns the server's hint, as far as it binds the next attempt. The delay that a failing server requests is its own
+/// matter, so it does not bind an attempt at another server. A server that limits its callers speaks for all servers of
+/// the account, and gRPC's pushback for the call.
+fn binding_hint(failed: &FailedAttempt<'_>) -> ServerHint {
+    let hint = failed.classification.hint;
+    let throttled = || {
+        let failure = failed.classification.verdict.failure();
+        failure.is_some_and(|failure| failure.kind() == FailureKind::Throttled)
+    };
+    match hint {
+        ServerHint::After(_) | ServerHint::AtLeast(_) if failed.elsewhere && failed.responded && !throttled() => {
+            ServerHint::None
+        }
+        hint => hint,
+    }
 }
 
 /// The reason why a call ended.
@@ -129,26 +146,25 @@ impl fmt::Display for StopReason {
 /// limits, so it never prevents a retry that the server's delay alone allows.
 ///
 /// If no server has responded, another endpoint may still work. The retry is then sent there immediately, and the
-/// schedule does not advance.
+/// schedule does not advance. If a failing server has requested a delay, that delay does not bind a retry at another
+/// endpoint.
 pub(crate) fn decide<B: Budget + ?Sized>(
     terms: &Terms,
     so_far: &SoFar,
-    failed: &FailedAttempt<'_>,
+    (failed, evidence): (&FailedAttempt<'_>, &Evidence),
     delays: &mut dyn Delays,
     random: &mut dyn Random,
     budget: &B,
 ) -> Result<(Duration, Permit), StopReason> {
     let refused = match delay(terms, so_far, failed, delays, random) {
-        Ok((after, failure)) => {
-            let permit = budget.acquire_after_failure(failed.destination, &failure, failed.now);
+        Ok(after) => {
+            let permit = budget.acquire_after_failure(failed.destination, evidence, failed.now);
             return permit.map(|permit| (after, permit)).ok_or(StopReason::BudgetExhausted);
         }
         Err(reason) => reason,
     };
-    if let Some(failure) = failed.classification.verdict.failure()
-        && terms.limits.max_attempts > 1
-    {
-        budget.on_failure(failed.destination, failure, failed.now);
+    if failed.classification.verdict.failure().is_some() && terms.limits.max_attempts > 1 {
+        budget.on_failure(failed.destination, evidence, failed.now);
     }
     Err(refused)
 }
@@ -160,7 +176,7 @@ fn delay(
     failed: &FailedAttempt<'_>,
     delays: &mut dyn Delays,
     random: &mut dyn Random,
-) -> Result<(Duration, Failure), StopReason> {
+) -> Result<Duration, StopReason> {
     let failure = permitted(terms, so_far, failed)?;
     let limits = &terms.limits;
     let (after, too_long) = match goes_elsewhere(failed) {
@@ -172,7 +188,7 @@ fn delay(
     } else if failed.until_deadline.is_some_and(|left| after >= left) {
         Err(StopReason::DeadlineExceeded)
     } else {
-        Ok((after, failure))
+        Ok(after)
     }
 }
 
@@ -193,7 +209,7 @@ fn wait(
         true => StopReason::IntervalTooLong,
         false => StopReason::ElapsedExhausted,
     };
-    Ok(match failed.classification.hint {
+    Ok(match binding_hint(failed) {
         ServerHint::After(asked) | ServerHint::AtLeast(asked) if asked > limits.max_server_delay => {
             return Err(StopReason::ServerDelayTooLong);
         }

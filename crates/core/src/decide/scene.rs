@@ -80,7 +80,14 @@ impl Scene {
         let mut delays = Says { delay: self.scheduled, shared: self.shared, asked: Vec::new() };
         let mut random = Counted { number: self.draw, drawn: 0 };
         let terms = Terms { limits: self.limits, repeatable: self.repeatable, forbidden: None };
-        let decision = decide(&terms, &self.so_far, &self.failed, &mut delays, &mut random, &self.bucket);
+        let decision = decide(
+            &terms,
+            &self.so_far,
+            (&self.failed, &self.failed.evidence()),
+            &mut delays,
+            &mut random,
+            &self.bucket,
+        );
         Seen { decision, asked: delays.asked, drawn: random.drawn }
     }
 

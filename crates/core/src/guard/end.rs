@@ -77,14 +77,22 @@ pub enum BodyEnd {
 pub enum Health {
     /// The server did its work, even if the response is a client error (404).
     Served,
-    /// The server or the connection failed (500, INTERNAL).
+    /// The server failed (500, INTERNAL).
     Failed,
+    /// The connection was lost, or another cause failed all attempts that share it. Failures of attempts that were sent
+    /// before the first of them was seen are one [event](crate::Evidence#events), which counts as one failure.
+    Lost,
+    /// The server accepted no connection. Each one counts as a failure.
+    NotConnected,
     /// The server refused the work because it is overloaded (429, RESOURCE_EXHAUSTED).
     Overloaded,
     /// The server did not accept the work, or did not finish it in time (503, UNAVAILABLE, a timeout).
     ///
     /// A circuit breaker counts it as a failure, and an adaptive limit as overload.
     Unavailable,
-    /// The outcome is unrelated to the server, such as an error in the caller's own body.
+    /// This machine or the way to the server failed: no free port or file descriptor, no answer from a resolver. The
+    /// outcome shows nothing about the server.
+    Local,
+    /// The outcome is the caller's matter, such as an error in its own body.
     Ignored,
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use core::{fmt, mem};
 
-use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason};
+use crate::{Account, Budget, Evidence, Failure, FailureKind, PaidRetry, Permit, StopReason};
 
 /// The budget permits of a call's hedges, held until the call ends.
 ///
@@ -42,8 +42,8 @@ impl HedgePermits {
     }
 
     /// Records a failed attempt with the budget. [`grant`](Self::grant) decides whether a hedge follows.
-    pub fn on_failure<B: Budget + ?Sized>(failure: &Failure, destination: &str, now: Duration, budget: &B) {
-        budget.on_failure(destination, failure, now);
+    pub fn on_failure<B: Budget + ?Sized>(evidence: &Evidence, destination: &str, now: Duration, budget: &B) {
+        budget.on_failure(destination, evidence, now);
     }
 
     /// Records that a hedge is being sent, as attempt `number`.

@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Budget, Classifier, Delays, Failure, FailureKind, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt,
-    ServerHint, SharedSchedule, SpendOnly, Unlimited, Verdict,
+    Budget, Classifier, Delays, Evidence, Failure, FailureKind, Jitter, NextRetry, Permit, Random, Schedule,
+    ScheduleExt, SentAt, ServerHint, SharedSchedule, SpendOnly, Unlimited, Verdict,
 };
 
 const FAILURE: Failure = Failure::new(FailureKind::Server);
@@ -167,11 +167,11 @@ impl Budget for Flags {
         self.permit(format!("acquire {destination} {failure} {now:?}"))
     }
 
-    fn acquire_after_failure(&self, to: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+    fn acquire_after_failure(&self, to: &str, failure: &Evidence, now: Duration) -> Option<Permit> {
         self.permit(format!("both {to} {failure} {now:?}"))
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+    fn on_failure(&self, destination: &str, failure: &Evidence, now: Duration) {
         self.permit(format!("failure {destination} {failure} {now:?}"));
     }
 
@@ -210,8 +210,8 @@ fn shared_budget_forwards_every_method() {
         let inner = Flags { flag, ..Flags::default() };
         let budget = Arc::new(inner.clone());
         assert_eq!(budget.acquire("a", &FAILURE, SECOND).is_some(), flag);
-        assert_eq!(budget.acquire_after_failure("a", &FAILURE, SECOND).is_some(), flag);
-        budget.on_failure("a", &FAILURE, SECOND);
+        assert_eq!(budget.acquire_after_failure("a", &FAILURE.into(), SECOND).is_some(), flag);
+        budget.on_failure("a", &FAILURE.into(), SECOND);
         budget.on_success("a", 2);
         budget.on_permanent_failure("a", ServerHint::Stop, 3);
         drop(budget.on_start("a"));
@@ -260,7 +260,7 @@ fn budget_is_keyed_if_a_part_of_it_is() {
 
 #[test]
 fn defaults_are_never_wrong() {
-    assert!(Least.acquire_after_failure("a", &FAILURE, SECOND).is_none());
+    assert!(Least.acquire_after_failure("a", &FAILURE.into(), SECOND).is_none());
     assert_eq!([Least.counts_calls(), Least.is_full(), Least.is_noop()], [false; 3]);
     assert!([Unlimited.is_full(), Unlimited.is_noop()] == [true; 2] && !Unlimited.counts_calls());
     let spends = SpendOnly(Least);

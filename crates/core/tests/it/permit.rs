@@ -85,8 +85,8 @@ fn a_shared_budget_passes_everything_on() {
     let behind_two: Arc<Arc<dyn Budget>> = Arc::new(erased);
     assert!(!behind_two.is_full() && !behind_two.is_noop() && !behind_two.counts_calls());
     assert!(behind_two.acquire("a", &FAILURE, NOW).is_some());
-    assert!(behind_two.acquire_after_failure("b", &FAILURE, NOW).is_some());
-    behind_two.on_failure("c", &FAILURE, NOW);
+    assert!(behind_two.acquire_after_failure("b", &FAILURE.into(), NOW).is_some());
+    behind_two.on_failure("c", &FAILURE.into(), NOW);
     behind_two.on_success("d", 7);
     behind_two.on_permanent_failure("e", ServerHint::Stop, 2);
     drop(behind_two.on_start("f"));
@@ -109,7 +109,7 @@ fn spend_only_grants_and_records_nothing() {
     let hedges = SpendOnly(bucket.clone());
     assert!(hedges.is_full() && hedges.is_noop());
     drop(hedges.acquire("a", &FAILURE, NOW).map(Permit::spend));
-    hedges.on_failure("a", &FAILURE, NOW);
+    hedges.on_failure("a", &FAILURE.into(), NOW);
     hedges.on_success("a", 1);
     hedges.on_permanent_failure("a", ServerHint::None, 0);
     assert!(hedges.acquire("a", &FAILURE, NOW).is_none());
@@ -131,7 +131,7 @@ fn pair_needs_both_and_reports_to_both() {
     a.log();
 
     pair.on_success("x", 1);
-    pair.on_failure("x", &FAILURE, NOW);
+    pair.on_failure("x", &FAILURE.into(), NOW);
     pair.on_permanent_failure("x", ServerHint::None, 0);
     let both = |event: &str| [format!("a {event}"), format!("b {event}")];
     let events = [both("on_success x 1"), both("on_failure x server (503)"), both("on_permanent_failure x None 0")];
@@ -166,7 +166,7 @@ fn pair_records_each_failure_once() {
     for (first, second) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let log = Log::default();
         let pair = (Bucket::named("a ", first, &log), Bucket::named("b ", second, &log));
-        let granted = pair.acquire_after_failure("x", &FAILURE, NOW).is_some();
+        let granted = pair.acquire_after_failure("x", &FAILURE.into(), NOW).is_some();
         assert_eq!(granted, (first, second) == (1, 1));
         let events = pair.0.log();
         for name in ["a", "b"] {

@@ -344,11 +344,11 @@ fn trace(budget: &impl Budget, balance: impl Fn() -> f64, events: &[Event]) -> V
     for event in events {
         let granted = match *event {
             Event::Failed(kind) => {
-                budget.on_failure("a", &Failure::new(kind), now);
+                budget.on_failure("a", &Failure::new(kind).into(), now);
                 false
             }
             Event::Retried(kind, succeeds) => {
-                let permit = budget.acquire_after_failure("a", &Failure::new(kind), now);
+                let permit = budget.acquire_after_failure("a", &Failure::new(kind).into(), now);
                 let sent = permit.filter(|permit| poll(permit) == Poll::Ready(true));
                 let was_sent = sent.is_some();
                 match sent.map(reattempt_core::Permit::spend) {

@@ -217,7 +217,7 @@ fn healthy_process_sends_nothing() {
 fn empty_report_is_no_probe() {
     let hand = ByHand::default();
     let budget = hand.budget();
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_success("a", 0);
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
     assert!(is_asked(&hand, &budget, Err("no")));
@@ -295,7 +295,7 @@ fn failing_client_takes_three_tokens() {
         let budget = hand.budget();
         let mut spent = Vec::new();
         for _ in 0..1000 {
-            let permit = budget.acquire_after_failure("a", &Failure::new(kind), Duration::ZERO);
+            let permit = budget.acquire_after_failure("a", &Failure::new(kind).into(), Duration::ZERO);
             spent.extend(permit.map(reattempt_core::Permit::spend));
             while let Some(Message::Question(question)) = hand.take(0) {
                 question.answer(Ok(true));

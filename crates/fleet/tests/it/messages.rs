@@ -92,7 +92,7 @@ fn success_of_a_dear_retry_returns_nothing() {
     let budget = hand.budget();
     let now = std::time::Duration::ZERO;
     let throttled = Failure::new(FailureKind::Throttled);
-    let retry = budget.acquire_after_failure("a", &throttled, now).unwrap();
+    let retry = budget.acquire_after_failure("a", &throttled.into(), now).unwrap();
     let hedge = budget.acquire("b", &Failure::new(FailureKind::Timeout), now).unwrap();
     for permit in [retry, hedge] {
         let question = question(&hand);

@@ -12,7 +12,7 @@ use crate::support::{ByHand, ask};
 fn success_is_reported_while_not_full() {
     let hand = ByHand::default();
     let budget = hand.budget();
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_success("b", 0);
     assert_eq!(hand.len(), 0, "the bucket of b is full");
     budget.on_success("a", 0);
@@ -30,7 +30,7 @@ fn success_is_reported_while_not_full() {
 fn permanent_failure_is_reported_as_success() {
     let hand = ByHand::default();
     let budget = hand.budget();
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_permanent_failure("a", reattempt_core::ServerHint::None, 0);
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
     assert_eq!(report.take(), Some(TOKEN / 5));
@@ -50,7 +50,7 @@ fn credits_of_a_moment_share_a_report() {
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
     assert_eq!(report.take(), Some(9 * TOKEN));
     // It has left, so what is earned now needs another. A success of a call waits longer than what a retry has earned.
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_success("a", 0);
     let permit = ask(&budget, "b").unwrap();
     let Some(Message::Report(later)) = hand.take(0) else { panic!("no report") };
@@ -71,7 +71,7 @@ fn soon_does_not_wait_for_later() {
     let permit = ask(&budget, "a").unwrap();
     let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
     question.answer(Ok(true));
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_success("a", 0);
     permit.spend().succeed();
     let Some(Message::Report(later)) = hand.take(0) else { panic!("no report") };
@@ -86,12 +86,12 @@ fn lost_report_is_made_up_for() {
     let hand = ByHand::default();
     let budget = hand.budget();
     for _ in 0..2 {
-        budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+        budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
         budget.on_success("a", 0);
         assert!(hand.len() == 1);
         drop(hand.take(0));
     }
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_success("a", 0);
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
     assert_eq!(report.take(), Some(3 * (TOKEN / 5)));
@@ -103,7 +103,7 @@ fn report_that_left_has_one_successor() {
     let hand = ByHand::default();
     let budget = hand.budget();
     let earn = || {
-        budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+        budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
         budget.on_success("a", 0);
     };
     earn();
@@ -120,7 +120,7 @@ fn report_that_left_has_one_successor() {
 fn credit_goes_with_the_next_question() {
     let hand = ByHand::default();
     let budget = hand.budget();
-    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO);
     budget.on_success("a", 0);
     let permit = ask(&budget, "a").unwrap();
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };

@@ -105,7 +105,7 @@ impl Courier for ByHand {
 
 /// Requests a retry after a server failure.
 pub(crate) fn ask(budget: &FleetBudget, destination: &str) -> Option<Permit> {
-    budget.acquire_after_failure(destination, &SERVER, Duration::ZERO)
+    budget.acquire_after_failure(destination, &SERVER.into(), Duration::ZERO)
 }
 
 pub(crate) fn poll(permit: &Permit) -> Poll<bool> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Bucket;
-use reattempt_core::{Budget, Failure, Permit, ServerHint};
+use reattempt_core::{Budget, Evidence, Failure, Permit, ServerHint};
 
 pub use throttling::RetryThrottling;
 
@@ -99,11 +99,11 @@ impl Budget for RetryThrottle {
     }
 
     /// Takes a token for the failure, and checks in the same step if a retry may follow.
-    fn acquire_after_failure(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+    fn acquire_after_failure(&self, _: &str, _: &Evidence, _: Duration) -> Option<Permit> {
         (!self.bucket.debit()).then(Permit::free)
     }
 
-    fn on_failure(&self, _: &str, _: &Failure, _: Duration) {
+    fn on_failure(&self, _: &str, _: &Evidence, _: Duration) {
         self.bucket.debit();
     }
 

@@ -37,7 +37,7 @@ fn clones_share_one_bucket_builds_do_not() {
 #[test]
 fn budget_has_one_bucket_for_all() {
     let throttle = throttle(2.0, 1.0);
-    throttle.on_failure("a.example", &FAILURE, Duration::ZERO);
+    throttle.on_failure("a.example", &FAILURE.into(), Duration::ZERO);
     assert!(throttle.acquire("b.example", &FAILURE, Duration::ZERO).is_none());
     assert!(!throttle.is_keyed(), "so no destination is computed");
 }
@@ -67,7 +67,7 @@ fn failure_takes_one_token() {
     let throttle = throttle(10.0, 0.1);
     throttle.failed();
     assert_eq!(throttle.tokens_thousandths(), Some(9_000));
-    throttle.on_failure("", &FAILURE, Duration::ZERO);
+    throttle.on_failure("", &FAILURE.into(), Duration::ZERO);
     assert_eq!(throttle.tokens_thousandths(), Some(8_000));
 }
 

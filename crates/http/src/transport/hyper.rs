@@ -27,6 +27,11 @@ pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     error.is_some_and(|error| error.is_user() && !is_dispatch_gone(error))
 }
 
+/// Returns `true` if the name was not resolved. The error's type is private in hyper-util, which reqwest uses, too.
+pub(super) fn is_resolver(error: &(dyn Error + 'static)) -> bool {
+    error.to_string() == "dns error"
+}
+
 fn is_dispatch_gone(error: &::hyper::Error) -> bool {
     error.to_string() == DISPATCH_GONE && !has_cause(error, PANICKED)
 }

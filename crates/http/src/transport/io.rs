@@ -68,3 +68,13 @@ fn anywhere(kind: ErrorKind) -> Option<Verdict> {
         _ => None,
     }
 }
+
+/// Returns `true` if this machine lacks a port, a file descriptor, a buffer or memory.
+pub(super) fn is_local(error: &Error) -> bool {
+    // These have no stable kind. On Unix: ENFILE, EMFILE, and ENOBUFS of Linux and of the BSDs; on Windows: WSAEMFILE
+    // and WSAENOBUFS.
+    const NO_DESCRIPTOR_OR_BUFFER: &[i32] =
+        if cfg!(windows) { &[10_024, 10_055] } else { &[23, 24, if cfg!(target_os = "linux") { 105 } else { 55 }] };
+    matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory)
+        || error.raw_os_error().is_some_and(|code| NO_DESCRIPTOR_OR_BUFFER.contains(&code))
+}

@@ -16,7 +16,7 @@ mod tonic;
 
 use std::error::Error;
 
-use reattempt_core::{Failure, FailureKind, Undone, Verdict};
+use reattempt_core::{Failure, FailureKind, Fault, Undone, Verdict};
 use reattempt_replay::ReplayError;
 
 /// Returns the verdict for a transport error.
@@ -81,31 +81,39 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Phase::Unknown)
 }
 
-/// Returns `true` if the client caused the error. Such an error is unrelated to the server's health.
+/// Returns the party whose fault the error is, if it shows nothing about the server.
 ///
-/// This is the case if the caller's request body failed, the request could not be built, or the client stopped the
-/// upload.
+/// It is the [caller's](Fault::Caller) if its request body failed, the request could not be built, or the client stopped
+/// the upload. It is [local](Fault::Local) if this machine has no free port, file descriptor or memory, or if a name
+/// could not be resolved. Returns `None` for every other error.
 #[must_use]
-pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |&error| source(error)).any(|error| {
+pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
+    let mut links = std::iter::successors(Some(error), |&error| source(error));
+    links.find_map(|error| {
+        if error.downcast_ref().is_some_and(io::is_local) {
+            return Some(Fault::Local);
+        }
         #[cfg(feature = "hyper")]
         if hyper::is_callers_own(error) || h2::is_callers_own(error) {
-            return true;
+            return Some(Fault::Caller);
+        }
+        #[cfg(feature = "hyper")]
+        if hyper::is_resolver(error) {
+            return Some(Fault::Local);
         }
         #[cfg(feature = "reqwest")]
         if error.downcast_ref::<::reqwest::Error>().is_some_and(::reqwest::Error::is_builder) {
-            return true;
+            return Some(Fault::Caller);
         }
-        error.is::<ReplayError>()
+        error.is::<ReplayError>().then_some(Fault::Caller)
     })
 }
 
-/// Returns the evidence that a request was not processed, if the request can be sent again immediately.
+/// Returns the stage at which the request ended unprocessed, if it can be sent again immediately.
 ///
-/// gRPC resends such a request without a delay (a transparent retry). HTTP does so only if the call waited for another
-/// call's connection: all waiting calls then share one new connection. Returns `None` for every other failure. This
-/// includes a connection that the call itself failed to open, because a server that is down must not be called again
-/// immediately.
+/// HTTP and gRPC (as a transparent retry) replace such an attempt once per call. Returns `None` for every other failure.
+/// This includes a connection that the call itself failed to open, because a server that is down must not be called
+/// again immediately.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);

@@ -122,7 +122,7 @@ fn a_capacity_alone_keeps_the_budgets_kind() {
         let budget = budget(word);
         assert_eq!(budget.balance("a"), tokens, "{word}");
         let failure = Failure::new(FailureKind::Server);
-        let take = || budget.acquire_after_failure("a", &failure, Duration::ZERO);
+        let take = || budget.acquire_after_failure("a", &failure.into(), Duration::ZERO);
         let sent = (0..100).filter(|_| take().map(|permit| permit.spend()).is_some()).count();
         assert_eq!(sent, retries, "{word}");
     }

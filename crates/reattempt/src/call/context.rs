@@ -13,7 +13,7 @@ use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 #[cfg(feature = "http")]
 use super::finish::Finish;
 use super::settings::Settings;
-use crate::call::clock::Instant;
+use crate::call::clock::{self, Instant};
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
@@ -151,6 +151,10 @@ impl CallContext {
             has_status: account.is_none(),
             account: account.unwrap_or_default(),
             attempts,
+            sent: match self.started {
+                Some(started) if attempts == 1 => clock::since_epoch(started),
+                _ => Duration::MAX,
+            },
             deadline: self.deadline,
             sleep: None,
         }

@@ -7,9 +7,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::HeaderMap;
-use reattempt_core::{Account, Budget, CallEnd, ServerHint, Verdict};
+use reattempt_core::{Account, Budget, CallEnd, Evidence, Failure, FailureKind, ServerHint, Verdict};
 use tokio::time::Sleep;
 
 use crate::call::clock::{Instant, sleep_until};
@@ -31,6 +32,8 @@ pub struct Finish {
     pub(crate) account: Account,
     /// The number of the last attempt.
     pub(crate) attempts: u32,
+    /// The time at which the last attempt was sent, or the maximum if it is unknown.
+    pub(crate) sent: Duration,
     pub(crate) deadline: Option<Instant>,
     /// `true` if the response head contained the status, so that nothing is recorded at the end. The deadline still
     /// ends the body.
@@ -87,7 +90,11 @@ impl Finish {
         let end = match self.client.classify_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::NotProcessed(failure) => {
                 let now = clock::since_epoch(Instant::now());
-                if self.retryable { CallEnd::FailedLate { failure, now } } else { CallEnd::Failed }
+                // UNAVAILABLE that no server sent is a lost connection, with every other response on it.
+                let lost = !responded && failure.kind() == FailureKind::Server;
+                let failure = if lost { Failure::new(FailureKind::Network) } else { failure };
+                let evidence = Evidence::from(failure).sent_at(self.sent);
+                if self.retryable { CallEnd::FailedLate { evidence, now } } else { CallEnd::Failed }
             }
             _ if !responded => CallEnd::Failed,
             Verdict::Success => CallEnd::Succeeded,

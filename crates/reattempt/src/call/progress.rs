@@ -32,6 +32,8 @@ pub(crate) struct Progress<D> {
     earlier: (Duration, u32),
     random: CallRandom,
     log: CallLog,
+    /// The time at which the attempt in flight was sent.
+    sent: Duration,
     /// `true` if the end of the last attempt has been logged.
     noted: bool,
     /// `true` if a server may have processed an attempt.
@@ -68,6 +70,7 @@ impl<D: Delays> Progress<D> {
             earlier: (Duration::ZERO, 0),
             random: context.random(settings),
             log: CallLog::new(destination.into()),
+            sent: clock::since_epoch(started),
             noted: false,
             unproven: false,
         }
@@ -113,6 +116,7 @@ impl<D: Delays> Progress<D> {
             until_deadline: context.deadline.map(|deadline| deadline.saturating_duration_since(now)),
             destination: self.log.destination(),
             now: clock::since_epoch(now),
+            sent: self.sent,
             ..attempt
         };
         let (number, replaced) = (self.call.attempt().saturating_add(self.earlier.1), self.call.resends());
@@ -168,9 +172,11 @@ impl<D: Delays> Progress<D> {
         self.started = now;
     }
 
-    /// Records that an attempt is being sent, which uses its permit.
-    pub(crate) fn on_send(&mut self) {
+    /// Records that an attempt is being sent at `now`, which uses its permit.
+    pub(crate) fn on_send(&mut self, now: Instant) {
         self.noted = false;
+        // It was sent after the failure that it follows, even if both have the same millisecond.
+        self.sent = clock::since_epoch(now).saturating_add(Duration::from_millis(1));
         self.call.on_send();
     }
 

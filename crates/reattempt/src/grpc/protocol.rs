@@ -9,7 +9,6 @@ use http_body::Body;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Classification, ServerHint, Verdict};
 use reattempt_grpc::{Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head};
-use reattempt_http::undone;
 use reattempt_replay::ReplayLimits;
 use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
@@ -271,7 +270,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             },
             Err(error) => {
                 let proven = self.replaces && !facts.from_fallback && self.http.accepts_proof(error);
-                OutcomeFacts { undone: undone(error).filter(|_| proven), ..facts }
+                OutcomeFacts { undone: facts.undone.filter(|_| proven), under_any_code: true, ..facts }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use http::StatusCode;
 use reattempt_core::guard::{Health, Quota};
-use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
+use reattempt_core::{Classification, Evidence, ServerHint, Signs};
 
 /// The statuses of a server that does not accept calls, or does not finish them in time.
 pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
@@ -29,36 +29,25 @@ impl Judged {
     }
 }
 
-/// Returns the health of an outcome. For a response with a permanent verdict, `permanent` decides, because the server
-/// or the caller may be at fault. `unavailable` lists the codes of a server that does not accept calls, or does not
-/// finish them in time.
+/// Returns the health of an outcome, from its evidence. For a response with a permanent verdict, `permanent` decides,
+/// because the server or the caller may be at fault. A permanent error is a rejected certificate or of an unknown type,
+/// and counts as a failure. `unavailable` lists the codes of a server that does not accept calls, or does not finish
+/// them in time.
 #[inline]
 pub(crate) fn of_classification(
     classification: &Classification,
-    unavailable: &[u16],
+    unavailable: &'static [u16],
     permanent: Result<impl FnOnce() -> Health, &(dyn Error + 'static)>,
 ) -> Judged {
-    let health = match (&classification.verdict, permanent) {
-        (_, Err(error)) if reattempt_http::is_callers_own(error) => Health::Ignored,
-        (Verdict::Success, _) => Health::Served,
-        (Verdict::Transient(failure) | Verdict::NotProcessed(failure), _) => of_failure(failure, unavailable),
-        (_, Ok(permanent)) => permanent(),
-        // A rejected certificate, or an error of an unknown type.
-        (_, Err(_)) => Health::Failed,
+    let error = permanent.as_ref().err().copied();
+    let signs = Signs {
+        undone: error.and_then(reattempt_http::undone),
+        fault: error.and_then(reattempt_http::fault_of_error),
+        permanent: permanent.map_or(Health::Failed, |permanent| permanent()),
+        unavailable,
+        ..Signs::new(classification.verdict)
     };
-    Judged::new(health, classification.hint)
-}
-
-fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
-    match failure.kind() {
-        FailureKind::Throttled => Health::Overloaded,
-        FailureKind::Timeout => Health::Unavailable,
-        // The request did not arrive in time (RFC 9110 §15.5.9), because its body was slow or the connection idle. This
-        // is not a success either, because some proxies send a 408 on behalf of their servers.
-        FailureKind::Server if failure.code() == Some(408) => Health::Ignored,
-        FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => Health::Unavailable,
-        _ => Health::Failed,
-    }
+    Judged::new(Evidence::of(&signs).health, classification.hint)
 }
 
 /// Returns the health of a response with a permanent verdict.

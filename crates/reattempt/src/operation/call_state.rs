@@ -69,7 +69,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     }
 
     /// Records the start of an attempt. The first one also starts the call.
-    pub(super) fn on_send(&mut self, number: u32) -> SentAt
+    pub(super) fn on_send(&mut self, number: u32, now: impl FnOnce() -> Instant) -> SentAt
     where
         B: Budget,
     {
@@ -77,7 +77,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
             self.counted = Account::start(DESTINATION, &self.settings.budget);
         }
         if let Some(progress) = &mut self.progress {
-            progress.on_send();
+            progress.on_send(now());
         }
         self.context.on_send(&self.settings.strategy)
     }

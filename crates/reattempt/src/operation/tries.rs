@@ -77,7 +77,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         self.number = self.number.saturating_add(1);
         match &mut self.course {
             Some(Course::Plain(policy)) => self.sent_at = policy.schedule().on_send(),
-            Some(Course::Full(call)) => self.sent_at = call.on_send(self.number),
+            Some(Course::Full(call)) => self.sent_at = call.on_send(self.number, || now(&self.timer)),
             None => {}
         }
     }

@@ -167,7 +167,7 @@ where
         match self.call.progress.get_mut() {
             // A retry is being sent.
             Some(progress) => {
-                progress.on_send();
+                progress.on_send(Instant::now());
             }
             // A call starts.
             None => {
@@ -226,13 +226,16 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
             None => StopReason::Permanent,
             Some(_) => {
                 let now = Instant::now();
-                let facts = protocol.facts(outcome);
+                let facts = protocol.facts(outcome).under(classification.verdict);
                 if facts.from_fallback {
                     context.void_key();
                 }
                 let context = &*context;
                 let attempt = FailedAttempt {
                     refused: facts.refused,
+                    undone: facts.undone,
+                    fault: facts.fault,
+                    responded: facts.responded,
                     source_failed: outcome.is_err() && request.body().source_failed(),
                     replayable: request.at_hand(),
                     sent_at: call.sent_at,

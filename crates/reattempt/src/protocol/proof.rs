@@ -8,8 +8,8 @@ use std::error::Error;
 
 use http::Extensions;
 use reattempt_core::guard::Refused;
-use reattempt_core::{Classification, Failure, FailureKind, Undone, Verdict};
-use reattempt_http::undone;
+use reattempt_core::{Classification, Evidence, Failure, FailureKind, Fault, Signs, Undone, Verdict};
+use reattempt_http::{fault_of_error, undone};
 use reattempt_replay::ReplayBody;
 
 use super::Saved;
@@ -26,6 +26,10 @@ pub struct OutcomeFacts {
     pub refused_here: bool,
     /// The stage at which an unprocessed attempt failed, or `None` if the attempt is not replaced.
     pub undone: Option<Undone>,
+    /// `true` if the attempt is replaced whatever its verdict is, because the protocol's codes do not show the stage.
+    pub under_any_code: bool,
+    /// The party whose fault it is, if the outcome shows that it is not the server's.
+    pub fault: Option<Fault>,
     /// `true` if the response comes from a server and not from an inner layer.
     pub responded: bool,
     /// `true` if an inner fallback replaced the server's outcome. Another server may then have processed the request.
@@ -33,18 +37,19 @@ pub struct OutcomeFacts {
 }
 
 impl OutcomeFacts {
-    /// Returns the facts of an HTTP outcome. Only an attempt that waited for another call's connection is replaced.
+    /// Returns the facts of an outcome that may show the stage at which the attempt failed.
     #[inline]
     pub(crate) fn of(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> Self {
-        let undone = outcome.err().and_then(undone).filter(|undone| *undone == Undone::NoConnection);
+        let undone = outcome.err().and_then(undone);
         Self { undone, from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
     }
 
     /// Returns the facts without a replacement if the verdict does not permit one. The connection may have belonged to
-    /// a later hop.
+    /// a later hop, or a classifier has a verdict of its own.
     pub(crate) fn under(self, verdict: Verdict) -> Self {
-        let doubted = self.undone == Some(Undone::NoConnection) && !matches!(verdict, Verdict::NotProcessed(_));
-        Self { undone: self.undone.filter(|_| !doubted), ..self }
+        let proven = matches!(verdict, Verdict::NotProcessed(_));
+        let holds = proven || self.under_any_code && self.undone != Some(Undone::NoConnection);
+        Self { undone: self.undone.filter(|_| holds), ..self }
     }
 
     /// Returns the facts of any outcome, given its error.
@@ -54,9 +59,16 @@ impl OutcomeFacts {
             refused: error.and_then(refusal_in),
             refused_here: error.is_some_and(is_refused_here),
             undone: None,
+            under_any_code: false,
+            fault: error.and_then(fault_of_error),
             responded: error.is_none(),
             from_fallback: false,
         }
+    }
+
+    /// Returns the evidence in an outcome with these facts.
+    pub(crate) fn evidence(&self, verdict: Verdict) -> Evidence {
+        Evidence::of(&Signs { undone: self.undone, fault: self.fault, ..Signs::new(verdict) })
     }
 }
 

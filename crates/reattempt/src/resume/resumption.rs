@@ -266,7 +266,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
                 self.number = self.number.saturating_add(1);
                 progress.notify_retry(&self.settings.observer, self.number);
             }
-            progress.on_send();
+            progress.on_send(Instant::now());
         }
         self.sent_at = self.context.on_send(&self.settings.strategy);
         (self.gained, self.is_settled) = (0, false);

@@ -129,7 +129,7 @@ async fn eternal_grants_do_not_breach_the_floor() {
         let mut sent = 0;
         for _ in 0..100 {
             let failure = Failure::new(kind);
-            let Some(permit) = budget.acquire_after_failure("a", &failure, Duration::ZERO) else { continue };
+            let Some(permit) = budget.acquire_after_failure("a", &failure.into(), Duration::ZERO) else { continue };
             assert!(confirmed(&permit).await);
             drop(permit.spend());
             sent += 1;

@@ -84,7 +84,7 @@ async fn hostile_names_have_keys_of_their_own() {
     let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
     let names = ["", " ", "\r\nFLUSHALL\r\n", "\0", "{a}{b}", "*", "a:b:c", "ä€😀", &long, "$(kill)"];
     for name in names {
-        let permit = budget.acquire_after_failure(name, &failure, Duration::ZERO).unwrap();
+        let permit = budget.acquire_after_failure(name, &failure.into(), Duration::ZERO).unwrap();
         assert!(confirmed(&permit).await, "{name:?}");
         drop(permit.spend());
     }
@@ -119,7 +119,7 @@ async fn many_destinations_are_bounded() {
     let mut sent = 0;
     for number in 0..100_000 {
         let name = format!("host-{number}");
-        let permit = budget.acquire_after_failure(&name, &failure, Duration::ZERO);
+        let permit = budget.acquire_after_failure(&name, &failure.into(), Duration::ZERO);
         sent += u32::from(permit.is_some());
         drop(permit.map(reattempt_core::Permit::spend));
     }

@@ -27,7 +27,7 @@ pub(crate) fn patient(store: RedisStore) -> FleetBudget {
 /// Requests a retry, which the local budget grants.
 pub(crate) fn ask(budget: &FleetBudget) -> Option<Permit> {
     (0..5).for_each(|_| budget.local().on_success("a", 0));
-    budget.acquire_after_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO)
+    budget.acquire_after_failure("a", &Failure::new(FailureKind::Server).into(), Duration::ZERO)
 }
 
 /// Waits for the answer as a driver does. The budget limits the wait.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use reattempt_core::{Budget, Failure, FailureKind, Permit, PermitIssuer, ServerHint};
+use reattempt_core::{Budget, Evidence, Failure, FailureKind, Permit, PermitIssuer, ServerHint};
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 
@@ -59,7 +59,7 @@ impl Budget for Bucket {
         Some(Permit::new(self.tokens.clone(), 1))
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
+    fn on_failure(&self, destination: &str, failure: &Evidence, _: Duration) {
         self.write(format!("on_failure {destination} {failure}"));
     }
 

@@ -4,8 +4,9 @@ use std::error::Error;
 
 use hyper::client::conn;
 use hyper_util::rt::TokioIo;
+use reattempt_core::Fault;
 use reattempt_core::Verdict;
-use reattempt_http::is_callers_own;
+use reattempt_http::fault_of_error;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
@@ -144,7 +145,7 @@ async fn dispatch_task_that_died_is_lost() {
     let error = call.await.unwrap().unwrap_err();
     assert!(error.is_user(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(LOST), "{error:?}");
-    assert!(!is_callers_own(&error), "{error:?}");
+    assert_ne!(fault_of_error(&error), Some(Fault::Caller), "{error:?}");
 }
 
 /// A panic in a body ends the connection's task.
@@ -158,7 +159,7 @@ async fn dispatch_task_panicked_is_permanent() {
     let error = sender.send_request(request).await.unwrap_err();
     assert!(error.is_user(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(Verdict::Permanent), "{error:?}");
-    assert!(is_callers_own(&error), "{error:?}");
+    assert_eq!(fault_of_error(&error), Some(Fault::Caller), "{error:?}");
 }
 
 /// Errors without a type or predicate are recognised by these texts, in these versions. If a new version fails here,

@@ -9,7 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint, Verdict};
+use reattempt_core::{
+    Account, Budget, CallEnd, Evidence, FailureKind, HedgeEvent, HedgePermits, ServerHint, Verdict, Work,
+};
 use reattempt_replay::{ReplayBody, ReplayError};
 
 use super::{Call, Outcome, Over, OverOf};
@@ -22,7 +24,8 @@ use crate::protocol::{CallTypes, ClassifyOutcome, OutcomeFacts, RequestProtocol,
 /// The classification of an attempt's outcome.
 struct Sorted {
     event: HedgeEvent,
-    failure: Option<Failure>,
+    /// The evidence of a retryable failure.
+    evidence: Option<Evidence>,
     /// `true` if the server forbade further attempts.
     stop: bool,
     /// `true` if a guard refused the attempt, which proves that it was not processed.
@@ -32,7 +35,7 @@ struct Sorted {
 impl Sorted {
     /// Creates the classification of an outcome that is not a server failure.
     fn of(event: HedgeEvent) -> Self {
-        Self { event, failure: None, stop: false, unsent: false }
+        Self { event, evidence: None, stop: false, unsent: false }
     }
 }
 
@@ -61,7 +64,7 @@ impl<T: CallTypes> Call<T> {
         let refused = sorted.event == HedgeEvent::Refused;
         // A hedge that a guard refuses at its first poll was not sent. The guard notifies its own observer.
         let by_guard = refused && facts.refused.is_some();
-        let moves = sorted.unsent && !is_logged && self.moves(number);
+        let moves = !is_logged && (sorted.unsent || self.lacks_connection(number, &sorted)) && self.moves(number);
         let not_sent = self.running.as_mut().is_some_and(|running| {
             by_guard && !moves && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some()
         });
@@ -69,12 +72,12 @@ impl<T: CallTypes> Call<T> {
         if let Some(running) = &mut self.running {
             match refused {
                 // Its permit pays for the attempt elsewhere.
-                true if moves => {}
+                _ if moves => {}
                 true => running.permits.on_refusal(number),
                 false => running.permits.on_end(number),
             }
         }
-        if moves || (sorted.event != HedgeEvent::BodyLost && self.is_replaced(facts.undone)) {
+        if moves || (sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, facts.undone, sorted.evidence)) {
             self.log_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
                 let event = Event::WillReplace { attempt: number };
@@ -108,7 +111,7 @@ impl<T: CallTypes> Call<T> {
         }
         let running = self.running();
         if real || running.last.is_none() {
-            running.failure = sorted.failure;
+            running.failure = sorted.evidence.map(|evidence| evidence.failure);
             let former = running.last.replace((number, result));
             self.drain_refused(former, cx);
         }
@@ -149,9 +152,10 @@ impl<T: CallTypes> Call<T> {
         }
         let classification = of_response.unwrap_or_else(classify);
         let event = HedgeEvent::of(&classification, facts.responded);
-        let failure = classification.verdict.failure().copied();
-        let sorted = Sorted { failure, stop: classification.hint == ServerHint::Stop, ..Sorted::of(event) };
-        (sorted, facts.under(classification.verdict))
+        let facts = facts.under(classification.verdict);
+        let evidence = classification.verdict.failure().map(|_| facts.evidence(classification.verdict));
+        let sorted = Sorted { evidence, stop: classification.hint == ServerHint::Stop, ..Sorted::of(event) };
+        (sorted, facts)
     }
 
     /// Returns the event for an error that the request body caused. Either the caller's body failed, which affects
@@ -177,15 +181,42 @@ impl<T: CallTypes> Call<T> {
         let fatal = sorted.event == HedgeEvent::Fatal;
         let account = if fatal { self.account(number) } else { Account::default() };
         let budget = &self.shared.policy.settings.budget;
-        if let Some(failure) = sorted.failure {
+        if let Some(evidence) = sorted.evidence {
             let now = clock::since_epoch(Instant::now());
+            let evidence = self.sent_at(number, evidence);
             self.with_destination(|destination| {
-                HedgePermits::on_failure(&failure, destination, now, budget);
+                HedgePermits::on_failure(&evidence, destination, now, budget);
             });
         } else if answered && fatal && (sorted.stop || !budget.is_full()) {
             let hint = if sorted.stop { ServerHint::Stop } else { ServerHint::None };
             let end = CallEnd::Permanent(hint);
             self.with_destination(|destination| account.settle(end, destination, budget));
+        }
+    }
+
+    /// Returns `true` if the attempt's endpoint accepted no connection, and the budget permits a move to another one.
+    fn lacks_connection(&self, number: u32, sorted: &Sorted) -> bool {
+        sorted.evidence.is_some_and(|evidence| {
+            let is_unsent = evidence.work == Work::None && evidence.undone.is_none();
+            is_unsent && evidence.failure.kind() == FailureKind::Connect && self.allows(number, evidence)
+        })
+    }
+
+    /// Returns `true` if the budget permits that an unprocessed attempt is replaced without a permit.
+    pub(super) fn allows(&self, number: u32, evidence: Evidence) -> bool {
+        let (now, evidence) = (clock::since_epoch(Instant::now()), self.sent_at(number, evidence));
+        let mut allows = true;
+        self.with_destination(|destination| {
+            allows = self.shared.policy.settings.budget.on_unprocessed(destination, &evidence, now);
+        });
+        allows
+    }
+
+    /// Adds the time of sending to the evidence. Only that of the first attempt is known.
+    fn sent_at(&self, number: u32, evidence: Evidence) -> Evidence {
+        match self.context.started {
+            Some(started) if number == 1 => evidence.sent_at(clock::since_epoch(started)),
+            _ => evidence,
         }
     }
 
@@ -204,8 +235,8 @@ impl<T: CallTypes> Call<T> {
             Ok(response) => (T::Protocol::code(response), None),
             Err(error) => (None, Some(chain(T::Mode::view(error)))),
         };
-        let outcome = match sorted.failure {
-            Some(failure) => AttemptOutcome::Failed { failure, error },
+        let outcome = match sorted.evidence {
+            Some(Evidence { failure, .. }) => AttemptOutcome::Failed { failure, error },
             None => AttemptOutcome::PermanentFailure { code, error },
         };
         if let Some(observer) = &self.shared.policy.settings.observer {

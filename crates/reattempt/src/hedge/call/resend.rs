@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use reattempt_core::Undone;
+use reattempt_core::{Evidence, Signs, Undone, Verdict};
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
@@ -14,14 +14,23 @@ use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, ResultOf, Sav
 use crate::shared::send_next;
 
 impl<T: CallTypes> Call<T> {
-    /// Returns `true` if this attempt must be replaced, which happens once per call for each kind. Limits and the
-    /// budget do not apply, and the number of attempts in flight does not change.
-    pub(in crate::hedge) fn is_replaced(&mut self, undone: Option<Undone>) -> bool {
-        undone.is_some_and(|undone| self.can_replace() && self.running().resent.insert(undone))
+    /// Returns `true` if this attempt must be replaced, which happens once per call for each kind. Limits do not apply,
+    /// and the number of attempts in flight does not change. If the server refused the request, the budget must agree.
+    pub(in crate::hedge) fn is_replaced(
+        &mut self,
+        number: u32,
+        undone: Option<Undone>,
+        evidence: Option<Evidence>,
+    ) -> bool {
+        let Some(kind) = undone else { return false };
+        let evidence = || evidence.unwrap_or_else(|| Evidence::of(&Signs { undone, ..Signs::new(Verdict::Permanent) }));
+        self.can_replace()
+            && self.running().resent.insert(kind)
+            && (kind != Undone::Refused || self.allows(number, evidence()))
     }
 
-    /// Returns `true` if this attempt, which a guard refused, moves to another endpoint, as a refused retry does. A
-    /// call's attempts move at most `max_attempts` times in total.
+    /// Returns `true` if this attempt moves to another endpoint, because a guard refused it or its endpoint accepted no
+    /// connection. A call's attempts move at most `max_attempts` times in total.
     pub(in crate::hedge) fn moves(&mut self, number: u32) -> bool {
         let running = self.running.as_ref();
         let tried = running.map_or((number == 1).then_some(&self.first), |running| running.tried(number, &self.first));

@@ -199,10 +199,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             // If a guard refused the backup, the refused attempt was for another server.
             refused: facts.refused.filter(|_| !facts.from_fallback),
             undone: facts.undone,
+            fault: facts.fault,
+            responded: facts.responded,
             source_failed: error.is_some()
                 && self.saved.as_ref().and_then(Saved::body).is_some_and(ReplayBody::source_failed),
             replayable: self.saved.as_ref().is_some_and(Saved::at_hand),
-            elsewhere: tried.follow(retrying.trail) && !facts.responded && !facts.from_fallback,
+            elsewhere: tried.follow(retrying.trail) && !facts.from_fallback,
             sent_at: self.sent_at,
             ..FailedAttempt::new(classification, "", Duration::ZERO)
         };

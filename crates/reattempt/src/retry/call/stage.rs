@@ -221,7 +221,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         let retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.last_error = None;
         if let Some(progress) = retrying.progress {
-            progress.on_send();
+            progress.on_send(Instant::now());
         }
         let service = retrying.service.as_mut()?;
         let (sent, tried) = send_next(service, attempt, *retrying.trail, self.context.deadline);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reattempt::{Deadline, RetryLayer};
 use reattempt_core::{
-    Budget, Delays, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
+    Budget, Delays, Evidence, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt};
@@ -139,7 +139,7 @@ impl Budget for Diary {
         self.note(format!("succeeded {destination} {retries}"));
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
+    fn on_failure(&self, destination: &str, failure: &Evidence, _: Duration) {
         self.note(format!("failed {destination} {failure}"));
     }
 }

@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, StreamBody};
 use reattempt::RetryPolicy;
 use reattempt::grpc::Grpc;
 use reattempt::grpc::GrpcBody;
-use reattempt_core::{Budget, Failure, Permit, ServerHint};
+use reattempt_core::{Budget, Evidence, Failure, Permit, ServerHint};
 use reattempt_grpc::{Code, RetryThrottle, RetryThrottling};
 use reattempt_schedule_fixed::Constant;
 use tokio::time::{Instant, sleep};
@@ -295,7 +295,7 @@ impl Budget for Diary {
         self.note(format!("failed for good {destination} {hint:?} {retries}"));
     }
 
-    fn on_failure(&self, destination: &str, failure: &Failure, _: Duration) {
+    fn on_failure(&self, destination: &str, failure: &Evidence, _: Duration) {
         self.note(format!("failed {destination} {failure}"));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reattempt::hedge::HedgeLayer;
-use reattempt_core::{Budget, Failure, Permit, PermitIssuer};
+use reattempt_core::{Budget, Evidence, Failure, Permit, PermitIssuer};
 use tower::{Layer, ServiceExt};
 
 use crate::hedge::support::{Act, Server, get, ms, post, tokens};
@@ -106,7 +106,7 @@ impl Budget for Heard {
         self.note(format!("credited {retries}"));
     }
 
-    fn on_failure(&self, _: &str, failure: &Failure, _: Duration) {
+    fn on_failure(&self, _: &str, failure: &Evidence, _: Duration) {
         self.note(format!("failed with {failure}"));
     }
 }
