@@ -264,7 +264,7 @@ impl CautiousBucket {
     /// Returns the state, or a new bucket's state if there was no failure for [`QUIET`].
     fn after_quiet(&self, state: u64, now: u64) -> u64 {
         let is_quiet = now.saturating_sub(state & TICK) >= tick(QUIET);
-        if is_quiet && state < self.full { self.full | (state & TICK) } else { state }
+        if is_quiet { self.full | (state & TICK) } else { state }
     }
 
     /// Removes doubt from a non-full bucket and adds tokens, within their bounds. Both arguments are shifted to their

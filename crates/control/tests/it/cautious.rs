@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, Failure, FailureKind, PaidRetry, Permit};
+use reattempt_core::{Budget, Evidence, Failure, FailureKind, PaidRetry, Permit, Signs, Undone, Verdict};
 
 const SERVER: Failure = Failure::new(FailureKind::Server);
 const LOST: Failure = Failure::new(FailureKind::Network);
@@ -138,26 +138,6 @@ fn quiet_destination_leaves_the_budget_full() {
     assert!(budget.is_full());
 }
 
-/// A lost connection with 200 calls is one event, and tokens limit its retries.
-#[test]
-fn a_lost_connection_has_ten_retries() {
-    let budget = RetryBudget::cautious();
-    let lost = |now| budget.acquire_after_failure("a", &LOST.into(), now).map(Permit::spend);
-    let paid: Vec<PaidRetry> = (0..200).filter_map(|_| lost(START)).collect();
-    assert_eq!(paid.len(), 10);
-    paid.into_iter().for_each(|paid| {
-        paid.succeed();
-        budget.on_success("a", 1);
-    });
-    assert!(budget.is_full(), "and nothing is left of it");
-    // Losses one after the other are an outage.
-    let sent = (1..100).filter(|number| lost(Duration::from_millis(64 * number)).is_some());
-    assert_eq!(sent.count(), 3);
-    let larger = RetryBudget::cautious().capacity(200.0);
-    let lost = |_: &u32| larger.acquire_after_failure("a", &LOST.into(), START).map(Permit::spend).is_some();
-    assert_eq!((0..300).filter(lost).count(), 200);
-}
-
 /// A server that requests fewer requests is overloaded, whether or not a retry succeeds.
 #[test]
 fn a_retry_after_429_returns_nothing() {
@@ -233,18 +213,26 @@ fn moments_out_of_order_are_harmless() {
     assert_eq!(outage(&budget, "a", 9, late), 3);
     assert_eq!(outage(&budget, "a", 9, START), 0, "an older moment does not turn the clock back");
     assert_eq!(outage(&budget, "a", 9, late + QUIET - Duration::from_secs(1)), 0);
-    let century = Duration::from_secs(100 * 365 * 86_400);
-    assert_eq!(outage(&budget, "c", 9, century), 3);
-    assert_eq!(outage(&budget, "c", 9, century + QUIET - Duration::from_secs(1)), 0);
-    assert_eq!(outage(&budget, "c", 9, century + 2 * QUIET), 3);
-    // After 139 years time stands still.
+    let years = Duration::from_secs(8 * 365 * 86_400);
+    assert_eq!(outage(&budget, "c", 9, years), 3);
+    assert_eq!(outage(&budget, "c", 9, years + QUIET - Duration::from_secs(1)), 0);
+    assert_eq!(outage(&budget, "c", 9, years + 2 * QUIET), 3);
+    // After eight years time stands still.
     assert_eq!(outage(&budget, "b", 9, Duration::MAX), 3);
     assert_eq!(outage(&budget, "b", 9, Duration::MAX), 0);
 }
 
+/// A failure, with the time before it at which its attempt was sent if its cause is shared.
+#[derive(Debug, Clone, Copy)]
+struct Failed {
+    failure: Failure,
+    sent_before: Option<u64>,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    Fail { failure: Failure, retry: bool, spend: bool },
+    Fail { failed: Failed, retry: bool, spend: bool },
+    Replace { sent_before: u64 },
     Hedge,
     Succeed,
     SucceedAfterRetry,
@@ -253,15 +241,19 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let failure = prop_oneof![8 => Just(SERVER), 2 => Just(LOST), 1 => Just(THROTTLED)];
+    let own = prop_oneof![8 => Just(SERVER), 1 => Just(THROTTLED)];
+    let own = own.prop_map(|failure| Failed { failure, sent_before: None });
+    let shared = (0..300_u64).prop_map(|before| Failed { failure: LOST, sent_before: Some(before) });
+    let failed = prop_oneof![2 => own, 3 => shared];
     let step = prop_oneof![
-        6 => (failure, any::<bool>(), any::<bool>())
-            .prop_map(|(failure, retry, spend)| Step::Fail { failure, retry, spend }),
+        8 => (failed, any::<bool>(), any::<bool>())
+            .prop_map(|(failed, retry, spend)| Step::Fail { failed, retry, spend }),
+        1 => (0..300_u64).prop_map(|sent_before| Step::Replace { sent_before }),
         1 => Just(Step::Hedge),
         4 => Just(Step::Succeed),
         3 => Just(Step::SucceedAfterRetry),
         1 => Just(Step::GiveBack),
-        1 => (0..200_u64).prop_map(Step::Wait),
+        2 => (0..200_u64).prop_map(Step::Wait),
         1 => (599_800..600_200_u64).prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 1..400)
@@ -269,84 +261,130 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// The rule in plain numbers, with tokens in tenths.
 struct Model {
-    tokens: u32,
+    tokens: i32,
     doubt: u32,
     failed_at: u64,
-    /// Since the bucket was new: retries, retries that doubt allowed, successes, successful retries.
-    counts: [u32; 4],
+    /// The last failure belongs to an event, and that event was granted.
+    event: Option<bool>,
+    /// Since the bucket was new.
+    counts: Counts,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// Retries and hedges that were paid for in full.
+    paid: i32,
+    overdrawn: i32,
+    /// Grants to failures that stand alone or open an event.
+    doubted: u32,
+    successes: i32,
+    /// Retries whose tokens were returned.
+    returned: i32,
 }
 
 impl Model {
-    const NEW: Self = Self { tokens: 100, doubt: 0, failed_at: 0, counts: [0; 4] };
+    const FULL: i32 = 100;
 
-    fn record(&mut self, failure: Option<Failure>, asks: bool, now: u64) -> bool {
-        let cost = if failure.is_none() || failure == Some(THROTTLED) { 20 } else { 10 };
-        let now = now / 64;
-        if now - self.failed_at >= 600_000 / 64 {
+    fn new(failed_at: u64) -> Self {
+        Self { tokens: Self::FULL, doubt: 0, failed_at, event: None, counts: Counts::default() }
+    }
+
+    /// Records a failure or, without one, a hedge. Returns the cost in tenths of what was granted.
+    fn record(&mut self, failed: Option<Failed>, asks: bool, now: u64) -> Option<i32> {
+        if now - self.failed_at >= 600_000 {
             // Retries that were granted earlier are still paid for.
-            *self = Self { failed_at: self.failed_at, ..Self::NEW };
+            *self = Self::new(self.failed_at);
         }
-        let known = failure == Some(LOST) && self.doubt > 0 && self.failed_at == now;
-        let doubt = if known { self.doubt } else { (self.doubt + 1).min(128) };
-        let granted = asks && doubt <= 3 && self.tokens >= cost;
-        if granted || failure.is_some() {
+        let sent = failed.and_then(|failed| failed.sent_before).map(|before| now.saturating_sub(before));
+        let cost = if failed.is_none_or(|failed| failed.failure == THROTTLED) { 20 } else { 10 };
+        let is_member = self.event.is_some() && sent.is_some_and(|sent| sent <= self.failed_at);
+        let doubt = if is_member { self.doubt } else { (self.doubt + 1).min(128) };
+        let may = doubt <= 3 && (!is_member || self.event == Some(true));
+        let granted = match asks && may {
+            true if self.tokens >= cost => Some(cost),
+            true if is_member && doubt <= 1 && self.tokens - 20 >= -5120 => Some(20),
+            _ => None,
+        };
+        if !is_member && (granted.is_some() || failed.is_some()) {
+            self.event = sent.map(|_| doubt <= 3 && self.tokens >= 10);
             (self.doubt, self.failed_at) = (doubt, now);
         }
-        if granted {
-            self.tokens -= cost;
-            self.counts[0] += 1;
-            self.counts[1] += u32::from(!known);
+        if let Some(paid) = granted {
+            match self.tokens >= cost {
+                true => self.counts.paid += 1,
+                false => self.counts.overdrawn += 1,
+            }
+            self.tokens -= paid;
+            self.counts.doubted += u32::from(!is_member);
         }
         granted
     }
 
-    fn add(&mut self, tenths: u32) {
-        self.tokens = (self.tokens + tenths).min(100);
+    /// Records a refused stream. Returns `true` if it is replaced.
+    fn replace(&mut self, sent_before: u64, now: u64) -> bool {
+        self.record(Some(Failed { failure: LOST, sent_before: Some(sent_before) }), false, now);
+        self.doubt <= 3
+    }
+
+    fn add(&mut self, tenths: i32) {
+        self.tokens = (self.tokens + tenths).min(Self::FULL);
     }
 
     fn succeed(&mut self) {
         self.add(2);
         self.doubt = self.doubt.saturating_sub(2);
-        self.counts[2] += 1;
+        self.counts.successes += 1;
     }
 
     fn keeps_bounds(&self) -> bool {
-        let [retries, doubted, successes, helped] = self.counts;
-        10 * retries <= 100 + 2 * successes + 10 * helped && doubted <= 3 + 2 * successes
+        let Counts { paid, overdrawn, doubted, successes, returned } = self.counts;
+        10 * paid <= 100 + 2 * successes + 10 * returned
+            && 10 * overdrawn <= 2560 + successes + 10 * returned
+            && i64::from(doubted) <= 3 + 2 * i64::from(successes)
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// The bucket follows the rule, and its bounds hold, for any order of events.
+    // C-4, C-5, CI-1, CI-5, CI-6
     #[test]
     fn the_rule_and_both_bounds_hold(shared in any::<bool>(), steps in steps()) {
         let budget = RetryBudget::cautious();
         let budget = if shared { budget.shared(true) } else { budget };
-        let (mut model, mut now, mut refusals) = (Model::NEW, 0, 0);
-        let (mut held, mut sent) = (Vec::<(u32, Permit)>::new(), Vec::<PaidRetry>::new());
+        let (mut model, mut now, mut refusals) = (Model::new(0), 0, 0);
+        let (mut held, mut sent) = (Vec::<(i32, Permit)>::new(), Vec::<PaidRetry>::new());
         for step in steps {
             let moment = Duration::from_millis(now);
+            let evidence = |failed: Failed| match failed.sent_before {
+                Some(before) => Evidence::from(failed.failure).sent_at(Duration::from_millis(now.saturating_sub(before))),
+                None => failed.failure.into(),
+            };
             match step {
-                Step::Fail { failure, retry: false, .. } => {
-                    budget.on_failure("a", &failure.into(), moment);
-                    model.record(Some(failure), false, now);
+                Step::Fail { failed, retry: false, .. } => {
+                    budget.on_failure("a", &evidence(failed), moment);
+                    model.record(Some(failed), false, now);
                 }
-                Step::Fail { failure, spend, .. } => {
-                    let permit = budget.acquire_after_failure("a", &failure.into(), moment);
-                    prop_assert_eq!(permit.is_some(), model.record(Some(failure), true, now));
+                Step::Fail { failed, spend, .. } => {
+                    let permit = budget.acquire_after_failure("a", &evidence(failed), moment);
+                    let granted = model.record(Some(failed), true, now);
+                    prop_assert_eq!(permit.is_some(), granted.is_some());
                     refusals += u64::from(permit.is_none());
                     match permit {
                         Some(permit) if spend => sent.push(permit.spend()),
-                        permit => {
-                            let tenths = if failure == THROTTLED { 20 } else { 10 };
-                            held.extend(permit.map(|permit| (tenths, permit)));
-                        }
+                        permit => held.extend(granted.zip(permit)),
                     }
+                }
+                Step::Replace { sent_before } => {
+                    let failed = Failed { failure: LOST, sent_before: Some(sent_before) };
+                    let signs = Signs { undone: Some(Undone::Refused), ..Signs::new(Verdict::NotProcessed(LOST)) };
+                    let evidence = Evidence::of(&signs).sent_at(evidence(failed).sent);
+                    prop_assert_eq!(budget.on_unprocessed("a", &evidence, moment), model.replace(sent_before, now));
                 }
                 Step::Hedge => {
                     let permit = budget.acquire("a", &SERVER, moment);
-                    prop_assert_eq!(permit.is_some(), model.record(None, true, now));
+                    prop_assert_eq!(permit.is_some(), model.record(None, true, now).is_some());
                     refusals += u64::from(permit.is_none());
                     sent.extend(permit.map(Permit::spend));
                 }
@@ -356,25 +394,25 @@ proptest! {
                 }
                 Step::SucceedAfterRetry => {
                     if let Some(paid) = sent.pop() {
-                        let returned = u32::from(paid.cost() == 1);
+                        let returned = i32::from(paid.cost() == 1);
                         paid.succeed();
                         budget.on_success("a", 1);
                         model.add(10 * returned);
                         model.succeed();
-                        model.counts[3] += returned;
+                        model.counts.returned += returned;
                     }
                 }
                 Step::GiveBack => {
                     if let Some((tenths, permit)) = held.pop() {
                         drop(permit);
                         model.add(tenths);
-                        model.counts[3] += 1;
+                        model.counts.returned += 1;
                     }
                 }
                 Step::Wait(milliseconds) => now += milliseconds,
             }
             prop_assert_eq!(budget.balance("a"), f64::from(model.tokens) / 10.0);
-            prop_assert_eq!(budget.is_full(), model.tokens == 100 && model.doubt == 0);
+            prop_assert_eq!(budget.is_full(), model.tokens == Model::FULL && model.doubt == 0);
             prop_assert_eq!(budget.refusals(), refusals);
             prop_assert!(model.keeps_bounds(), "{:?}", model.counts);
         }

@@ -12,6 +12,7 @@ mod contention;
 mod continuing;
 mod destinations;
 mod endpoints;
+mod events;
 mod guards;
 mod model;
 mod newcomers;

@@ -8,14 +8,20 @@ use loom::thread;
 use reattempt_core::{FailureKind, PermitIssuer};
 
 use crate::bucket::{TOKEN, Take};
-use crate::cautious::{Caution, CautiousBucket, Event, MOST_DOUBT, QUIET};
+use crate::cautious::{Cause, Caution, CautiousBucket, Event, MOST_DOUBT, QUIET, Wants};
 use crate::not_full::{NotFull, Slot};
 
 const START: Duration = Duration::ZERO;
 const HASH: u64 = 0;
-const FAILURE: Event = Event::Failure(FailureKind::Server);
-const RETRY: Event = Event::FailureAndRetry(FailureKind::Server);
-const LOST: Event = Event::FailureAndRetry(FailureKind::Network);
+const FAILURE: Event = event(FailureKind::Server, Cause::Own, Wants::Nothing);
+const RETRY: Event = event(FailureKind::Server, Cause::Own, Wants::Retry);
+const HEDGE: Event = event(FailureKind::Other, Cause::Own, Wants::Hedge);
+const LOST: Event = event(FailureKind::Network, Cause::Shared { sent: START }, Wants::Retry);
+const REFUSED: Event = event(FailureKind::Network, Cause::Shared { sent: START }, Wants::Replacement);
+
+const fn event(kind: FailureKind, cause: Cause, wants: Wants) -> Event {
+    Event { kind, cause, wants }
+}
 
 /// Creates a bucket of `capacity` tokens that earns half a token per success, after this many failures.
 fn bucket(capacity: u64, failures: u64) -> (Arc<CautiousBucket>, Arc<NotFull>) {
@@ -41,7 +47,7 @@ fn taken(bucket: &CautiousBucket, event: Event) -> u64 {
 
 /// Returns tokens in halves, and doubt.
 fn state(bucket: &CautiousBucket) -> (u64, u64) {
-    (bucket.balance().unwrap() * 2 / TOKEN, bucket.doubt())
+    (bucket.balance().unwrap().cast_unsigned() * 2 / TOKEN, bucket.doubt())
 }
 
 fn count(not_full: &NotFull) -> usize {
@@ -91,7 +97,7 @@ fn the_last_token_goes_to_one_failure() {
 fn hedge_and_failure_share_the_last_doubt() {
     loom::model(|| {
         let (bucket, _) = bucket(10, 2);
-        let hedge = recorder(&bucket, Event::Hedge(FailureKind::Other));
+        let hedge = recorder(&bucket, HEDGE);
         let retry = taken(&bucket, RETRY);
         let hedge = hedge.join().unwrap();
         assert_eq!(hedge + retry, 1);
@@ -134,7 +140,7 @@ fn success_without_doubt_keeps_all_others() {
     for event in [None, Some(RETRY)] {
         loom::model(move || {
             let (bucket, not_full) = bucket(10, 0);
-            assert_eq!(taken(&bucket, Event::Hedge(FailureKind::Other)), 1);
+            assert_eq!(taken(&bucket, HEDGE), 1);
             bucket.credit();
             assert_eq!(state(&bucket), (17, 0));
             let other = Arc::clone(&bucket);
@@ -258,6 +264,50 @@ fn calls_of_lost_connection_are_one_failure() {
         let other = recorder(&bucket, LOST);
         let granted = taken(&bucket, LOST) + other.join().unwrap();
         assert_eq!((granted, state(&bucket)), (2, (16, 1)));
+    });
+}
+
+/// One member overdraws the bucket, and none of the debt is lost.
+// C-5
+#[test]
+fn members_race_for_the_last_token() {
+    loom::model(|| {
+        let (bucket, not_full) = bucket(2, 0);
+        assert_eq!(taken(&bucket, LOST), 1);
+        let other = Arc::clone(&bucket);
+        let other = thread::spawn(move || other.record(LOST, START));
+        let own = bucket.record(LOST, START);
+        let takes = [own, other.join().unwrap()];
+        assert!(takes.contains(&Take::Taken) && takes.contains(&Take::Overdrawn), "{takes:?}");
+        assert_eq!((bucket.balance(), bucket.doubt()), (Some(-2 * TOKEN.cast_signed()), 1));
+        assert_eq!(count(&not_full), 1);
+    });
+}
+
+/// A success may come before or after an overdrawn retry, and is kept either way.
+// C-5
+#[test]
+fn overdraft_and_success_keep_each_other() {
+    loom::model(|| {
+        let (bucket, _) = bucket(2, 0);
+        assert_eq!(taken(&bucket, LOST) + taken(&bucket, LOST), 2);
+        let crediting = Arc::clone(&bucket);
+        let crediting = thread::spawn(move || crediting.credit());
+        assert_eq!(bucket.record(LOST, START), Take::Overdrawn);
+        assert!(crediting.join().unwrap());
+        assert_eq!((bucket.balance(), bucket.doubt()), (Some(-3 * TOKEN.cast_signed() / 2), 0));
+    });
+}
+
+/// Streams that one refusal ended add one doubt, whichever is seen first.
+// C-2
+#[test]
+fn refused_streams_are_one_failure() {
+    loom::model(|| {
+        let (bucket, _) = bucket(10, 2);
+        let other = recorder(&bucket, REFUSED);
+        assert_eq!(taken(&bucket, REFUSED) + other.join().unwrap(), 2);
+        assert_eq!(state(&bucket), (20, 3));
     });
 }
 
