@@ -18,6 +18,66 @@ pub enum Work {
     Maybe,
 }
 
+/// The proof that a failed attempt was not processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Proof {
+    /// A guard of this client refused to send the attempt.
+    NotSent,
+    /// No connection was established.
+    NotConnected,
+    /// The request waited for a connection that another call was opening, and that call gave up or failed.
+    OtherConnection,
+    /// The request was never passed to its connection.
+    NotDispatched,
+    /// The server refused the stream (REFUSED_STREAM).
+    RefusedStream,
+    /// The server's GOAWAY excluded the request.
+    GoAway,
+    /// The server, or a classifier, rejected the request before any work was done (425, 429).
+    Rejected,
+}
+
+impl Proof {
+    /// Returns the name, as in the labels of metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSent => "not_sent",
+            Self::NotConnected => "not_connected",
+            Self::OtherConnection => "other_connection",
+            Self::NotDispatched => "not_dispatched",
+            Self::RefusedStream => "refused_stream",
+            Self::GoAway => "goaway",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+impl From<Undone> for Proof {
+    fn from(undone: Undone) -> Self {
+        match undone {
+            Undone::NoConnection => Self::OtherConnection,
+            Undone::NotDispatched => Self::NotDispatched,
+            Undone::Refused => Self::RefusedStream,
+            Undone::Excluded => Self::GoAway,
+        }
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotSent => "a guard did not send it",
+            Self::NotConnected => "no connection was established",
+            Self::OtherConnection => "another call's connection was not established",
+            Self::NotDispatched => "the request was not passed to its connection",
+            Self::RefusedStream => "the server refused the stream",
+            Self::GoAway => "a GOAWAY excluded the request",
+            Self::Rejected => "the server rejected the request before any work",
+        })
+    }
+}
+
 /// The party whose fault an error is, if that is not the server or the connection to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -123,6 +183,22 @@ impl Evidence {
             FailureKind::Server | FailureKind::Other => is_client_error(&self.failure),
             FailureKind::Timeout | FailureKind::Throttled => false,
         }
+    }
+
+    /// Returns the proof that the attempt was not processed, if there is one.
+    #[must_use]
+    pub fn proof(&self) -> Option<Proof> {
+        let rejected = || match self.failure.kind() {
+            FailureKind::Connect => Proof::NotConnected,
+            _ => Proof::Rejected,
+        };
+        (self.work == Work::None).then(|| self.undone.map_or_else(rejected, Proof::from))
+    }
+
+    /// Returns `true` if the failure belongs to the event whose first failure was seen at `seen`.
+    #[must_use]
+    pub fn is_of_event(&self, seen: Duration) -> bool {
+        self.is_shared() && self.sent <= seen
     }
 
     /// Returns `true` if the failure is due to this machine or the way to the server, so that nothing reached it.

@@ -68,7 +68,7 @@ pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays};
 pub use config_error::ConfigError;
 pub use decide::{FailedAttempt, Resent, StopReason, Terms, Undone};
-pub use evidence::{Evidence, Fault, Signs, Work};
+pub use evidence::{Evidence, Fault, Proof, Signs, Work};
 pub use failure::{Failure, FailureKind};
 pub use for_failures::{ForFailures, OnFailureDelays};
 pub use hedge::{HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms};

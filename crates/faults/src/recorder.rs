@@ -86,7 +86,7 @@ impl Observer for Recorder {
                 }
             }
             Event::Succeeded { attempts, .. } => self.tape().add(destination, *attempts, ServiceFault::NoFault),
-            Event::WillReplace { attempt: 1 } => {
+            Event::WillReplace { attempt: 1, .. } => {
                 if let Some((_, replaced)) = self.tape().recordings.get_mut(destination) {
                     *replaced += 1;
                 }

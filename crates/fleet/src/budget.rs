@@ -151,7 +151,9 @@ impl FleetBudget {
     fn build(settings: Settings) -> Self {
         let (observer, courier) = (settings.observer.clone(), Arc::clone(&settings.courier));
         let member = Member::new(settings.prefix.clone(), settings.patience, observer, courier);
-        Self { local: RetryBudget::cautious(), settings, member: Arc::new(member) }
+        // An overdraft is a claim on the capacity that the whole fleet shares (F-12).
+        let local = RetryBudget::cautious().overdraft(0);
+        Self { local, settings, member: Arc::new(member) }
     }
 
     /// Joins this process's permit with the one that waits for the store.

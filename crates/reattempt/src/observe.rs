@@ -6,3 +6,4 @@
 #[cfg(feature = "tracing")]
 pub use crate::call::observe::TracingObserver;
 pub use crate::call::observe::{Event, Observer};
+pub use reattempt_core::Proof;

@@ -1,6 +1,8 @@
 //! The parts of a [`Report`](crate::Report), and the slot that receives one.
 //!
-//! A report lists an [`AttemptReport`] for each attempt, with its [`AttemptOutcome`]. A [`ReportSlot`] receives the
+//! A report lists an [`AttemptReport`] for each attempt, with its [`AttemptOutcome`] and the [`Cause`] that several
+//! calls failed of. A [`ReportSlot`] receives the
 //! report of any call, even if the call ends with an error or its response has no extensions.
 
+pub use crate::call::causes::Cause;
 pub use crate::call::report::{AttemptOutcome, AttemptReport, ReportSlot};

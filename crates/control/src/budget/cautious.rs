@@ -60,7 +60,7 @@ const NO_DOUBT: u64 = MOST_DOUBT << DOUBT_SHIFT;
 /// One token in twentieths, the unit of this file.
 const TOKEN: u64 = 20;
 /// The largest debt. It lets a client with 256 calls on one connection repeat them all.
-const MOST_DEBT: u64 = 512 * TOKEN;
+const MOST_DEBT: u64 = MOST_DEBT_TOKENS as u64 * TOKEN;
 /// The doubt above which members of an event do not overdraw the bucket: that of the event itself.
 const OVERDRAFT_DOUBT: u64 = 1;
 /// The doubt above which a call does not move to another endpoint without a token.
@@ -77,6 +77,7 @@ const MILLIONTHS: u64 = 50_000;
 /// The bounds of a bucket's capacity, which must pay for any retry and fit into its bits.
 pub(crate) const LEAST_TOKENS: u32 = NOT_RETURNED;
 pub(crate) const MOST_TOKENS: u32 = 1000;
+pub(crate) const MOST_DEBT_TOKENS: u32 = 512;
 
 /// The state of a bucket that was removed from the table. It is above every full state, and adding a credit to it does
 /// not overflow. Successes and permits therefore do not change it.
@@ -89,6 +90,8 @@ pub(crate) struct Caution {
     pub(crate) capacity: u64,
     /// The tokens that one success adds.
     pub(crate) credit: u64,
+    /// The largest debt; at most [`MOST_DEBT_TOKENS`].
+    pub(crate) debt: u64,
 }
 
 /// A failure that a bucket records, or a hedge.
@@ -128,6 +131,8 @@ pub(crate) struct CautiousBucket {
     full: u64,
     /// The amount that one success adds, at the position of the tokens in the state.
     credit: u64,
+    /// The lowest balance, plus the largest debt.
+    least: u64,
     /// The counter and the slot that count the bucket while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
@@ -150,7 +155,8 @@ impl CautiousBucket {
         let capacity = rule.capacity / MILLIONTHS;
         let full = NO_DOUBT | ((capacity + MOST_DEBT) << TOKEN_SHIFT);
         let (state, credit) = (AtomicU64::new(full), (rule.credit / MILLIONTHS) << TOKEN_SHIFT);
-        Self { state, full, credit, counted }
+        let least = MOST_DEBT.saturating_sub(rule.debt / MILLIONTHS);
+        Self { state, full, credit, least, counted }
     }
 
     /// Records `event` and, if allowed, takes the tokens that it requests, in one atomic step.
@@ -173,7 +179,7 @@ impl CautiousBucket {
             return Some(Take::Retired);
         }
         let (doubted, is_member) = doubted(self.after_quiet(state, now), event, now);
-        let (take, cost) = granted(doubted, event, is_member);
+        let (take, cost) = granted(doubted, event, is_member, self.least);
         if event.wants == Wants::Hedge && take == Take::Refused {
             return Some(take);
         }
@@ -337,7 +343,7 @@ fn doubted(state: u64, event: Event, now: u64) -> (u64, bool) {
 }
 
 /// Returns the answer to a request in this state, and the tokens that it takes.
-fn granted(state: u64, event: Event, is_member: bool) -> (Take, u64) {
+fn granted(state: u64, event: Event, is_member: bool, least: u64) -> (Take, u64) {
     let (allowed, cost) = (allows_retry(state), u64::from(event.cost()));
     let doubt = MOST_DOUBT.saturating_sub(state >> DOUBT_SHIFT);
     match event.wants {
@@ -345,7 +351,7 @@ fn granted(state: u64, event: Event, is_member: bool) -> (Take, u64) {
         Wants::Nothing | Wants::Replacement => (Take::Refused, 0),
         _ if is_member && state & GRANTED == 0 => (Take::Refused, 0),
         _ if allowed && tokens_of(state) >= MOST_DEBT + cost * TOKEN => (Take::Taken, cost),
-        _ if is_member && doubt <= OVERDRAFT_DOUBT && tokens_of(state) >= u64::from(NOT_RETURNED) * TOKEN => {
+        _ if is_member && doubt <= OVERDRAFT_DOUBT && tokens_of(state) >= least + u64::from(NOT_RETURNED) * TOKEN => {
             (Take::Overdrawn, NOT_RETURNED.into())
         }
         _ => (Take::Refused, 0),

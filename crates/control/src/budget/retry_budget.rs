@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+#[cfg(doc)]
+use reattempt_core::Evidence;
+
 use super::bucket::TOKEN;
 use super::destinations::Destinations;
 use super::not_full::NotFull;
@@ -31,7 +34,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// | kind | cost of a retry | tokens are added by | capacity |
 /// |---|---|---|---|
-/// | [`cautious`](Self::cautious), the default | 1, returned if the retry succeeds; all retries are refused while failures outweigh successes | a success: 0.2 | 10 |
+/// | [`cautious`](Self::cautious), the default | 1, returned if the retry succeeds; on credit 2; all retries are refused while failures outweigh successes | a success: 0.2 | 10 |
 /// | [`ratio`](Self::ratio), [`percent`](Self::percent) | 1 | a success: the ratio; time: 0.01/s | 10 |
 /// | [`ratio_for_traffic`](Self::ratio_for_traffic) | 1 | a success: 0.1; time: 0.01/s | 0.2 · requests per second |
 /// | [`rate`](Self::rate), [`rate_for_traffic`](Self::rate_for_traffic) | 1 | time: the rate | the burst |
@@ -55,7 +58,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// destinations ([`max_destinations`](Self::max_destinations)) have a bucket at a time. When the table is full, a full
 /// bucket is evicted, because its replacement would be full as well. If none of the candidates is full, the least
 /// recently used one is evicted. Its destination then starts over with a full bucket, which grants three retries by
-/// default, or ten after lost connections. A bucket with a retry in flight is never evicted. If every bucket has one,
+/// default, or those of three lost connections. A bucket with a retry in flight is never evicted. If every bucket has one,
 /// the remaining destinations share an extra bucket. Their retries then compete for its tokens; first attempts never
 /// need tokens.
 ///
@@ -188,7 +191,8 @@ impl RetryBudget {
     ///
     /// | event | tokens | doubt |
     /// |---|---|---|
-    /// | an attempt fails | | + 1 |
+    /// | an attempt fails | | + 1, once per [event](Evidence#events) |
+    /// | the server refuses a request before processing it; it is replaced if *r* ≤ 3 | | + 1, once per event |
     /// | a retry is sent (requires *r* ≤ 3 and *T* ≥ 1) | − 1, + 1 if it succeeds | |
     /// | a retry is sent after the server throttled (429) (requires *r* ≤ 3 and *T* ≥ 2) | − 2 | |
     /// | a hedge is sent (requires *r* ≤ 2 and *T* ≥ 2) | − 2 | + 1 |
@@ -200,17 +204,29 @@ impl RetryBudget {
     /// stay down. A successful hedge, or a successful retry after 429, does not prove that the server has spare
     /// capacity. Both therefore cost more and return nothing.
     ///
-    /// If 30 % of all attempts fail, 96 % of calls succeed within three attempts. Ten tokens pay for the retries of all
-    /// calls on one lost connection.
+    /// If 30 % of all attempts fail, 96 % of calls succeed within three attempts.
+    ///
+    /// # Events
+    ///
+    /// A lost connection fails all calls on it, but it is one cause. Failures of attempts that were sent before the
+    /// first of them was seen are one event. The event adds 1 to the doubt, and is granted if a retry would be. All its
+    /// calls may then be retried: while tokens are left at the usual cost, and after that on credit, if the event is the
+    /// only doubt (*r* ≤ 1). A retry on credit costs 2, and its success returns nothing. [`overdraft`](Self::overdraft)
+    /// limits the debt, to 512 tokens by default. Until successes have repaid it, no further event is granted.
+    ///
+    /// Lost connections, refused connections, refused streams and expired tokens form events. Timeouts, 429 and 5xx are
+    /// the signs of overload and count one by one. A failure of this machine, such as a missing port, adds no doubt.
     ///
     /// # Bounds
     ///
-    /// Both bounds hold per destination, over any period without 10 minutes of quiet, under any thread interleaving.
+    /// These bounds hold per destination, over any period without 10 minutes of quiet, under any thread interleaving.
     /// *S* is the destination's number of successes.
     ///
-    /// * Retries and hedges ≤ 10 + 0.2 · *S* + successful retries.
-    /// * Retries and hedges ≤ 3 + 2 · *S*, which is three in a total outage. A lost connection is the exception: all
-    ///   calls that fail with it within 64 ms add doubt once. Only the first bound limits their retries, to ten.
+    /// * Retries and hedges, except those on credit, ≤ 10 + 0.2 · *S* + successful retries.
+    /// * Retries on credit ≤ 256 + 0.1 · *S*.
+    /// * Retries and hedges after failures that stand alone ≤ 3 + 2 · *S*, which is three in a total outage.
+    /// * Without a success, the calls of at most three events are retried, and those of only one on credit.
+    /// * Without a success, refused requests are replaced in at most three events.
     ///
     /// # Limits
     ///
@@ -224,7 +240,7 @@ impl RetryBudget {
     ///
     /// let budget = RetryBudget::cautious();
     /// let (busy, now) = (Failure::new(FailureKind::Server), Duration::ZERO);
-    /// let retry = || budget.acquire_after_failure("api:443", &busy, now).map(|permit| permit.spend());
+    /// let retry = || budget.acquire_after_failure("api:443", &busy.into(), now).map(|permit| permit.spend());
     ///
     /// // In an outage three retries are sent.
     /// let sent = (0..1000).filter(|_| retry().is_some()).count();
@@ -267,6 +283,19 @@ impl RetryBudget {
     #[must_use = "the setting is in the budget that is returned"]
     pub fn min_per_second(self, per_second: f64) -> Self {
         Self::build(self.state.settings.min_per_second(per_second))
+    }
+
+    /// Sets the largest debt of a cautious budget, in tokens. Returns a new budget with full buckets.
+    ///
+    /// A lost connection may end more calls than there are tokens. If that event is the only sign of trouble, the calls
+    /// beyond the tokens are retried on credit. Such a retry costs 2 tokens, which its success does not return. Default:
+    /// 512, which repeats all calls of a client with 256 calls on one connection. 0 turns this off, and the tokens limit
+    /// the retries.
+    ///
+    /// Higher values are lowered to 512. For other kinds this setting has no effect, and `validate` returns a warning.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn overdraft(self, tokens: u32) -> Self {
+        Self::build(self.state.settings.overdraft(tokens))
     }
 
     /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: one bucket per

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(super) unused_capacity: bool,
     /// `true` if a trickle was set on a kind that has none.
     pub(super) unused_trickle: bool,
+    /// `true` if an overdraft was set on a kind that has none.
+    pub(super) unused_overdraft: bool,
 }
 
 /// The kind of a budget, with its bucket settings.
@@ -115,15 +117,29 @@ impl Kind {
 impl Settings {
     pub(crate) const UNLIMITED: Self = Self { max_destinations: None, ..Self::of(Kind::Unlimited) };
 
-    pub(crate) const CAUTIOUS: Self = Self::of(Kind::Cautious(Caution { capacity: 10 * TOKEN, credit: TOKEN / 5 }));
+    pub(crate) const CAUTIOUS: Self = Self::of(Kind::Cautious(Caution {
+        capacity: 10 * TOKEN,
+        credit: TOKEN / 5,
+        debt: cautious::MOST_DEBT_TOKENS as u64 * TOKEN,
+    }));
 
     const fn of(kind: Kind) -> Self {
-        Self { kind, max_destinations: Some(DEFAULT_DESTINATIONS), unused_capacity: false, unused_trickle: false }
+        Self {
+            kind,
+            max_destinations: Some(DEFAULT_DESTINATIONS),
+            unused_capacity: false,
+            unused_trickle: false,
+            unused_overdraft: false,
+        }
     }
 
     /// Returns a warning for each setting that is unusual, or has no effect on this kind of budget.
     pub(crate) fn validate(&self) -> Vec<Warning> {
-        let unused = [("capacity", self.unused_capacity), ("min_per_second", self.unused_trickle)];
+        let unused = [
+            ("capacity", self.unused_capacity),
+            ("min_per_second", self.unused_trickle),
+            ("overdraft", self.unused_overdraft),
+        ];
         let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
         let unused = unused.map(|(field, _)| Warning::new(field, "set", "unset, because this kind of budget has none"));
         self.kind.validate().into_iter().chain(unused).collect()
@@ -153,6 +169,16 @@ impl Settings {
             Kind::Tokens(rule) => rule.capacity = capacity,
             // With a smaller capacity, retries after timeouts, or even all retries, would never be allowed.
             Kind::Quota(rule, costs) => rule.capacity = capacity.max(u64::from(costs.dearest()) * TOKEN),
+        }
+        self
+    }
+
+    pub(crate) fn overdraft(mut self, tokens: u32) -> Self {
+        match &mut self.kind {
+            Kind::Cautious(caution) => {
+                caution.debt = u64::from(tokens.min(cautious::MOST_DEBT_TOKENS)) * TOKEN;
+            }
+            Kind::Unlimited | Kind::Tokens(_) | Kind::Quota(..) => self.unused_overdraft = true,
         }
         self
     }

@@ -27,7 +27,7 @@ const fn event(kind: FailureKind, cause: Cause, wants: Wants) -> Event {
 fn bucket(capacity: u64, failures: u64) -> (Arc<CautiousBucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
     let counted = (Arc::clone(&not_full), Slot::of(HASH));
-    let rule = Caution { capacity: capacity * TOKEN, credit: TOKEN / 2 };
+    let rule = Caution { capacity: capacity * TOKEN, credit: TOKEN / 2, debt: 512 * TOKEN };
     let bucket = Arc::new(CautiousBucket::new(rule, counted));
     for _ in 0..failures {
         bucket.record(FAILURE, START);

@@ -208,7 +208,7 @@ impl<D: Delays> Call<D> {
         }
         let allows = || budget.on_unprocessed(failed.destination, evidence, failed.now);
         match failed.undone {
-            Some(kind @ Undone::Refused) => self.resent.insert(kind) && allows(),
+            Some(kind @ (Undone::Refused | Undone::Excluded)) => self.resent.insert(kind) && allows(),
             Some(kind) => self.resent.insert(kind),
             None => {
                 let in_time = terms.limits.max_elapsed.is_none_or(|most| failed.elapsed <= most);

@@ -13,9 +13,11 @@ pub enum Undone {
     NoConnection,
     /// The request was never passed to the connection.
     NotDispatched,
-    /// The server refused the request before processing any of it, with REFUSED_STREAM or a GOAWAY that excludes the
-    /// request. Some proxies send REFUSED_STREAM after their backend has processed the request.
+    /// The server refused the request before processing any of it, with REFUSED_STREAM. Some proxies send it after their
+    /// backend has processed the request.
     Refused,
+    /// The server's GOAWAY excluded the request.
+    Excluded,
 }
 
 /// The kinds of attempt that a call has already resent. Each kind is resent at most once (TR-1, TR-2, TR-4).
@@ -29,7 +31,7 @@ impl Resent {
         let resent = match kind {
             Undone::NoConnection => no_connection,
             Undone::NotDispatched => not_dispatched,
-            Undone::Refused => refused,
+            Undone::Refused | Undone::Excluded => refused,
         };
         !core::mem::replace(resent, true)
     }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use http::StatusCode;
-use reattempt::observe::{Event, Observer};
+use reattempt::observe::{Event, Observer, Proof};
 use reattempt::report::AttemptOutcome;
 use reattempt::schedule::{Constant, Failure, FailureKind};
 use reattempt::{RetryLayer, RetryPolicy};
@@ -69,10 +69,10 @@ async fn recorded_script_is_played_by_time() {
 fn recorded_call_is_counted_once() {
     let recorder = Recorder::new();
     let failure = Failure::new(FailureKind::Connect);
-    let outcome = AttemptOutcome::Failed { failure, error: None };
+    let outcome = AttemptOutcome::Failed { failure, error: None, cause: None };
     for _ in 0..2 {
         recorder.on_event(HOST, &Event::AttemptFailed { attempt: 1, outcome: &outcome, endpoint: None });
-        recorder.on_event(HOST, &Event::WillReplace { attempt: 1 });
+        recorder.on_event(HOST, &Event::WillReplace { attempt: 1, proof: Proof::RefusedStream });
         recorder.on_event(HOST, &Event::Succeeded { attempts: 1, endpoint: None });
     }
     let recording = recorder.recording(HOST).unwrap();

@@ -19,9 +19,10 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
         if error.is_remote() {
             // RFC 9113 §6.8 and §8.7: streams beyond the last one in a GOAWAY, and streams reset with REFUSED_STREAM,
             // were not processed. h2 reports the server's GOAWAY only for streams beyond the last one.
-            match refused || error.is_go_away() {
-                true => Sign::Undone(Undone::Refused, FailureKind::Network),
-                false => Sign::Proof(LOST),
+            match (refused, error.is_go_away()) {
+                (true, _) => Sign::Undone(Undone::Refused, FailureKind::Network),
+                (false, true) => Sign::Undone(Undone::Excluded, FailureKind::Network),
+                (false, false) => Sign::Proof(LOST),
             }
         } else if is_ended_here(error) {
             Sign::Proof(Verdict::Permanent)

@@ -1,6 +1,7 @@
 //! The common parts of every call, whatever its protocol and layer: options, deadline, outcome, report, timeout errors,
 //! and the clock. A retried call also has a context and a record of its progress.
 
+pub(crate) mod causes;
 pub(crate) mod clock;
 pub(crate) mod context;
 #[cfg(feature = "http")]

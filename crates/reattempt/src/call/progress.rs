@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use reattempt_control::EndpointId;
 use reattempt_core::{
-    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, Schedule, StopReason, Verdict,
+    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, Proof, Schedule, StopReason,
+    Verdict,
 };
 
 use super::context::CallContext;
@@ -34,6 +35,8 @@ pub(crate) struct Progress<D> {
     log: CallLog,
     /// The time at which the attempt in flight was sent.
     sent: Duration,
+    /// The proof that alone allowed the granted retry, if there is one.
+    proof: Option<Proof>,
     /// `true` if the end of the last attempt has been logged.
     noted: bool,
     /// `true` if a server may have processed an attempt.
@@ -71,6 +74,7 @@ impl<D: Delays> Progress<D> {
             random: context.random(settings),
             log: CallLog::new(destination.into()),
             sent: clock::since_epoch(started),
+            proof: None,
             noted: false,
             unproven: false,
         }
@@ -108,6 +112,7 @@ impl<D: Delays> Progress<D> {
         B: Budget,
     {
         let verdict = attempt.classification.verdict;
+        let proof = if attempt.refused.is_some() { Some(Proof::NotSent) } else { attempt.evidence().proof() };
         self.unproven |= !matches!(verdict, Verdict::NotProcessed(_)) && attempt.undone.is_none();
         let elapsed = now.saturating_duration_since(self.started);
         let failed = FailedAttempt {
@@ -120,8 +125,9 @@ impl<D: Delays> Progress<D> {
             ..attempt
         };
         let (number, replaced) = (self.call.attempt().saturating_add(self.earlier.1), self.call.resends());
+        let terms = context.terms(&settings.limits);
         let decision = self.call.failed(
-            &context.terms(&settings.limits),
+            &terms,
             &failed,
             &ChosenSchedule::of(&settings.strategy, context),
             &settings.budget,
@@ -132,7 +138,8 @@ impl<D: Delays> Progress<D> {
         }
         // An attempt that is replaced may have any code, even one that is not a failure (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
-        let outcome = AttemptOutcome::Failed { failure, error };
+        let cause = settings.causes.record(failed.destination, &failed.evidence(), failed.now);
+        let outcome = AttemptOutcome::Failed { failure, error, cause };
         let ended = self.earlier.0.saturating_add(elapsed);
         self.log.record(ended, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
         self.noted = true;
@@ -143,13 +150,16 @@ impl<D: Delays> Progress<D> {
                 self.log.set_delay(Some(after));
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
                 let replaces = self.call.resends();
+                self.proof = proof.filter(|_| !terms.repeatable);
                 if replaces {
-                    self.log.notify(&settings.observer, &Event::WillRetry { attempt: number, after });
+                    let event = Event::WillRetry { attempt: number, after, proof: self.proof };
+                    self.log.notify(&settings.observer, &event);
                 }
                 Ok(Granted { now, due, replaces })
             }
             _ => {
-                self.log.notify(&settings.observer, &Event::WillReplace { attempt: number });
+                let proof = proof.unwrap_or(Proof::NotConnected);
+                self.log.notify(&settings.observer, &Event::WillReplace { attempt: number, proof });
                 Ok(Granted { now, due: None, replaces: true })
             }
         }
@@ -232,7 +242,7 @@ impl<D: Delays> Progress<D> {
     /// Notifies the observer of a retry, which is attempt `number`.
     pub(crate) fn notify_retry(&self, observer: &Observing, number: u32) {
         let after = self.call.last_delay().unwrap_or_default();
-        self.log.notify(observer, &Event::WillRetry { attempt: number, after });
+        self.log.notify(observer, &Event::WillRetry { attempt: number, after, proof: self.proof });
     }
 
     /// Returns the failure of the last attempt.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use reattempt_core::{Failure, Rounded, StopReason};
 use smallvec::SmallVec;
 
+use super::causes::Cause;
+
 /// The report of one call, attempt by attempt.
 ///
 /// The report is in the extensions of a response if an earlier attempt failed, or if the response is a retryable
@@ -61,6 +63,8 @@ pub enum AttemptOutcome {
         failure: Failure,
         /// The error and its causes, truncated to 1 KiB, or `None` if there was a response.
         error: Option<Box<str>>,
+        /// The cause that other calls may have failed of, such as a lost connection, if the failure may have one.
+        cause: Option<Cause>,
     },
     /// The attempt failed permanently, so a retry would fail too.
     PermanentFailure {
@@ -182,10 +186,13 @@ impl AttemptOutcome {
         let error = match self {
             AttemptOutcome::Succeeded => return f.write_str("succeeded"),
             AttemptOutcome::Cancelled => return f.write_str("cancelled"),
-            AttemptOutcome::Failed { failure, error } => {
+            AttemptOutcome::Failed { failure, error, cause } => {
                 match failure.code().and_then(name) {
                     Some(name) => write!(f, "{} ({name})", failure.kind())?,
                     None => write!(f, "{failure}")?,
+                }
+                if let Some(cause) = cause.as_ref().filter(|cause| cause.calls() > 1) {
+                    write!(f, ", {cause}")?;
                 }
                 error
             }

@@ -10,6 +10,7 @@ use reattempt_core::Verdict;
 use reattempt_core::{Budget, Limits, Schedule, Warning};
 
 #[cfg(feature = "http")]
+use crate::call::causes::Causes;
 use crate::call::finish::Client;
 use crate::call::hook::BeforeAttempt;
 use crate::call::observe::Observer;
@@ -38,6 +39,8 @@ pub(crate) struct Settings<P: Protocol, Strategy, B> {
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
     pub(crate) clone_per_call: bool,
+    /// The causes that several calls failed of, for reports.
+    pub(crate) causes: Causes,
     /// `true` if the budget is notified of the start of each call.
     pub(crate) counts_calls: bool,
     /// `true` if a call needs no preparation before its first attempt.
@@ -84,6 +87,7 @@ impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
             seed: None,
             nested: false,
             clone_per_call: false,
+            causes: Causes::default(),
             counts_calls: false,
             plain: true,
         }
@@ -106,6 +110,7 @@ impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
             seed: self.seed,
             nested: self.nested,
             clone_per_call: self.clone_per_call,
+            causes: self.causes,
             counts_calls: self.counts_calls,
             plain: self.plain,
         }

@@ -8,6 +8,7 @@ use super::labels::{OTHER, Server};
 use super::layer::Side;
 use super::output::{Begun, End, Open, Output};
 use crate::observe::Event;
+use crate::report::AttemptOutcome;
 
 /// The bucket boundaries for durations that the conventions recommend, in seconds.
 const SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
@@ -21,6 +22,8 @@ pub(super) struct Instruments {
     resends: Histogram<u64>,
     retries: Counter<u64>,
     replacements: Counter<u64>,
+    failures: Counter<u64>,
+    causes: Counter<u64>,
     given_up: Counter<u64>,
 }
 
@@ -46,6 +49,8 @@ impl Instruments {
                 .build(),
             retries: counter("reattempt.retries", "{retry}", "Retries and hedges that were granted"),
             replacements: counter("reattempt.replacements", "{attempt}", "Attempts that replaced an unprocessed one"),
+            failures: counter("reattempt.failures", "{attempt}", "Attempts that failed, and might succeed if repeated"),
+            causes: counter("reattempt.causes", "{cause}", "Causes of failures that several calls may share"),
             given_up: counter("reattempt.given_up", "{call}", "Calls that ended in a failure"),
         }
     }
@@ -61,8 +66,17 @@ impl Output for Instruments {
 
     fn on_event(&self, event: &Event<'_>) {
         match event {
-            Event::WillRetry { .. } => self.retries.add(1, &[]),
-            Event::WillReplace { .. } => self.replacements.add(1, &[]),
+            Event::AttemptFailed { outcome: AttemptOutcome::Failed { failure, cause, .. }, .. } => {
+                self.failures.add(1, &[KeyValue::new("kind", failure.kind().to_string())]);
+                if let Some(cause) = cause.as_ref().filter(|cause| cause.is_first()) {
+                    self.causes.add(1, &[KeyValue::new("cause", cause.name())]);
+                }
+            }
+            Event::WillRetry { proof, .. } => {
+                let proof = proof.map(|proof| KeyValue::new("proof", proof.name()));
+                self.retries.add(1, proof.as_slice());
+            }
+            Event::WillReplace { proof, .. } => self.replacements.add(1, &[KeyValue::new("proof", proof.name())]),
             Event::GaveUp { reason, .. } => self.given_up.add(1, &[KeyValue::new("reason", word(*reason))]),
             _ => {}
         }

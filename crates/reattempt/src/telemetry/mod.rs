@@ -53,8 +53,10 @@ const SERVERS: usize = 100;
 /// | `http.client.request.duration` (a histogram) | `s` | method, server, status or error | for each attempt |
 /// | `reattempt.http.call.duration` (a histogram) | `s` | method, server, status or error | for each call |
 /// | `reattempt.http.call.resends` (a histogram) | `{resend}` | method, server | for a call with more than one attempt |
-/// | `reattempt.retries` (a counter) | `{retry}` | | for each retry or hedge, by the [observer](#observer) |
-/// | `reattempt.replacements` (a counter) | `{attempt}` | | for each replacement, by the observer |
+/// | `reattempt.failures` (a counter) | `{attempt}` | kind | for each failure that a retry might mend, by the [observer](#observer) |
+/// | `reattempt.causes` (a counter) | `{cause}` | cause | once for the failures that share a cause, such as a lost connection, by the observer |
+/// | `reattempt.retries` (a counter) | `{retry}` | proof, if only that allowed it | for each retry or hedge, by the observer |
+/// | `reattempt.replacements` (a counter) | `{attempt}` | proof | for each replacement of an unprocessed attempt, by the observer |
 /// | `reattempt.given_up` (a counter) | `{call}` | reason | for each failed call, by the observer |
 ///
 /// OpenTelemetry's conventions define `http.client.request.duration` as the duration of each request that is sent.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::guard::Refused;
-use reattempt_core::{Rounded, StopReason};
+use reattempt_core::{Proof, Rounded, StopReason};
 
 use crate::call::report::{At, AttemptOutcome};
 
@@ -35,11 +35,15 @@ pub enum Event<'a> {
         attempt: u32,
         /// The delay before the next attempt.
         after: Duration,
+        /// The proof that the failed attempt was not processed, if the request is repeated only because of it.
+        proof: Option<Proof>,
     },
     /// The failed attempt was not processed. A new attempt with the same number replaces it immediately.
     WillReplace {
         /// The number of both attempts.
         attempt: u32,
+        /// The proof that the failed attempt was not processed.
+        proof: Proof,
     },
     /// The call failed and will not be retried.
     GaveUp {
@@ -117,10 +121,13 @@ impl fmt::Display for Event<'_> {
             Event::AttemptFailed { attempt, outcome, endpoint } => {
                 write!(f, "attempt {attempt}{}: {outcome}", At(*endpoint))
             }
-            Event::WillRetry { attempt, after } => {
+            Event::WillRetry { attempt, after, proof: None } => {
                 write!(f, "attempt {attempt} in {}", Rounded(*after))
             }
-            Event::WillReplace { attempt } => write!(f, "attempt {attempt} is replaced"),
+            Event::WillRetry { attempt, after, proof: Some(proof) } => {
+                write!(f, "attempt {attempt} in {}, because {proof}", Rounded(*after))
+            }
+            Event::WillReplace { attempt, proof } => write!(f, "attempt {attempt} is replaced, because {proof}"),
             Event::BrokeOff { attempts, code } => {
                 write!(f, "the answer to attempt {attempts} broke off with code {code}")
             }

@@ -1,7 +1,7 @@
 //! An observer that writes `tracing` events.
 
 use ::tracing::{debug, trace, warn};
-use reattempt_core::{Rounded, StopReason};
+use reattempt_core::{Proof, Rounded, StopReason};
 
 use crate::call::observe::{Event, Observer};
 #[cfg(feature = "http")]
@@ -48,11 +48,12 @@ impl Observer for TracingObserver {
             Event::AttemptFailed { attempt, outcome, endpoint } => {
                 debug!(target: "reattempt", destination, attempt, endpoint, %outcome, "attempt failed");
             }
-            Event::WillRetry { attempt, after } => {
-                debug!(target: "reattempt", destination, attempt, after = %Rounded(*after), "will retry");
+            Event::WillRetry { attempt, after, proof } => {
+                let proof = proof.map(Proof::name);
+                debug!(target: "reattempt", destination, attempt, after = %Rounded(*after), proof, "will retry");
             }
-            Event::WillReplace { attempt } => {
-                debug!(target: "reattempt", destination, attempt, "will replace the attempt");
+            Event::WillReplace { attempt, proof } => {
+                debug!(target: "reattempt", destination, attempt, proof = proof.name(), "will replace the attempt");
             }
             Event::FellBack => debug!(target: "reattempt", destination, "a fallback was used"),
             Event::Waiting => {

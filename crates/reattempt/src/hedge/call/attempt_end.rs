@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use reattempt_core::{
-    Account, Budget, CallEnd, Evidence, FailureKind, HedgeEvent, HedgePermits, ServerHint, Verdict, Work,
+    Account, Budget, CallEnd, Evidence, FailureKind, HedgeEvent, HedgePermits, Proof, ServerHint, Verdict, Work,
 };
 use reattempt_replay::{ReplayBody, ReplayError};
 
@@ -80,7 +80,9 @@ impl<T: CallTypes> Call<T> {
         if moves || (sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, facts.undone, sorted.evidence)) {
             self.log_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
-                let event = Event::WillReplace { attempt: number };
+                let of_evidence = sorted.evidence.and_then(|evidence| evidence.proof());
+                let proof = facts.undone.map(Proof::from).or(of_evidence).unwrap_or(Proof::NotSent);
+                let event = Event::WillReplace { attempt: number, proof };
                 self.with_destination(|destination| observer.on_event(destination, &event));
             }
             self.replace(number, result);
@@ -236,7 +238,15 @@ impl<T: CallTypes> Call<T> {
             Err(error) => (None, Some(chain(T::Mode::view(error)))),
         };
         let outcome = match sorted.evidence {
-            Some(Evidence { failure, .. }) => AttemptOutcome::Failed { failure, error },
+            Some(evidence) => {
+                let evidence = self.sent_at(number, evidence);
+                let mut cause = None;
+                self.with_any_destination(|destination| {
+                    let now = clock::since_epoch(Instant::now());
+                    cause = self.shared.policy.settings.causes.record(destination, &evidence, now);
+                });
+                AttemptOutcome::Failed { failure: evidence.failure, error, cause }
+            }
             None => AttemptOutcome::PermanentFailure { code, error },
         };
         if let Some(observer) = &self.shared.policy.settings.observer {

@@ -242,7 +242,7 @@ impl<T: CallTypes> Call<T> {
         let announced = running.unannounced.take();
         if let Some((attempt, after)) = announced {
             let observer = &self.shared.policy.settings.observer;
-            running.log.notify(observer, &Event::WillRetry { attempt, after });
+            running.log.notify(observer, &Event::WillRetry { attempt, after, proof: None });
         }
     }
 

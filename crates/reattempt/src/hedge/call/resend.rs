@@ -26,7 +26,7 @@ impl<T: CallTypes> Call<T> {
         let evidence = || evidence.unwrap_or_else(|| Evidence::of(&Signs { undone, ..Signs::new(Verdict::Permanent) }));
         self.can_replace()
             && self.running().resent.insert(kind)
-            && (kind != Undone::Refused || self.allows(number, evidence()))
+            && (!matches!(kind, Undone::Refused | Undone::Excluded) || self.allows(number, evidence()))
     }
 
     /// Returns `true` if this attempt moves to another endpoint, because a guard refused it or its endpoint accepted no

@@ -23,7 +23,7 @@ async fn report_holds_attempts_delays_and_reason() {
     assert_eq!(report.total_delay(), ms(200));
     let [first, second, third] = report.attempts() else { panic!("{report}") };
     assert_eq!((first.number, first.ended, first.delay), (1, ms(10), Some(ms(100))));
-    assert_eq!(first.outcome, AttemptOutcome::Failed { failure: server_failure(503), error: None });
+    assert_eq!(first.outcome, AttemptOutcome::Failed { failure: server_failure(503), error: None, cause: None });
     assert_eq!((second.number, second.ended, second.delay), (2, ms(120), Some(ms(100))));
     assert_eq!((third.number, third.ended, third.delay), (3, ms(230), None));
     assert_eq!(third.outcome, AttemptOutcome::Succeeded);

@@ -32,7 +32,7 @@ async fn hanging_attempt_is_dropped_and_retried() {
     let response = call.await.unwrap();
     assert_eq!(server.times(), [0, 150]);
     let report = report_of(&response);
-    let AttemptOutcome::Failed { failure, error } = &report.attempts()[0].outcome else {
+    let AttemptOutcome::Failed { failure, error, .. } = &report.attempts()[0].outcome else {
         panic!("{report}");
     };
     assert_eq!(failure.kind(), FailureKind::Timeout);
