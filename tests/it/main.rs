@@ -4,6 +4,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 mod axum;
+mod connections;
 mod dying_server;
 mod endpoints;
 mod grpc_kinds;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, FailureKind};
+use reattempt_core::{Budget, Evidence, Failure, FailureKind};
 use reattempt_fleet::FleetBudget;
 use reattempt_fleet::courier::Message;
 use reattempt_fleet::rule::TOKEN;
@@ -287,7 +287,9 @@ fn refused_destination_keeps_its_place() {
     assert_eq!(question.amounts(), (0, TOKEN), "what was owed is lost");
 }
 
-// F-12
+/// The lost calls were all sent before the first loss was seen, so they are one event. A member of a fleet does not
+/// overdraw for it.
+// F-12, C-5
 #[test]
 fn failing_client_takes_three_tokens() {
     for (kind, most) in [(FailureKind::Server, 3), (FailureKind::Timeout, 3), (FailureKind::Network, 10)] {
@@ -295,7 +297,8 @@ fn failing_client_takes_three_tokens() {
         let budget = hand.budget();
         let mut spent = Vec::new();
         for _ in 0..1000 {
-            let permit = budget.acquire_after_failure("a", &Failure::new(kind).into(), Duration::ZERO);
+            let evidence = Evidence::from(Failure::new(kind)).sent_at(Duration::ZERO);
+            let permit = budget.acquire_after_failure("a", &evidence, Duration::ZERO);
             spent.extend(permit.map(reattempt_core::Permit::spend));
             while let Some(Message::Question(question)) = hand.take(0) {
                 question.answer(Ok(true));
