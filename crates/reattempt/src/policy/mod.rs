@@ -49,7 +49,7 @@ use crate::call::settings::{Settings, no_time_for_attempts};
 /// | `max_attempts` | 3 | a fourth attempt rarely succeeds after three failures, but costs the server as much |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
 /// | `max_server_delay` | 60 s | a server that asks for a longer delay should not get a retry |
-/// | budget | [`RetryBudget::cautious`] for each destination | successful retries are free, and in an outage at most three are sent (or ten after lost connections) |
+/// | budget | [`RetryBudget::cautious`] for each destination | successful retries are free, and in an outage at most three are sent; the calls of a lost connection count as one failure |
 /// | attempt timeout | none | it changes the call's error type |
 /// | `drain_time` | 50 ms | reading a short refused response to its end costs less than a new connection |
 ///
