@@ -5,6 +5,7 @@
 
 mod call;
 mod combinators;
+mod evidence;
 mod for_failures;
 mod forwarding;
 mod guard;

@@ -3,9 +3,12 @@
 use core::time::Duration;
 
 use reattempt_core::guard::{GuardKind, Reason, Refused};
-use reattempt_core::{Call, Decision, Delays, FailedAttempt, NextRetry, Random, Schedule, StopReason, Terms, Verdict};
+use reattempt_core::{
+    Call, Decision, Delays, FailedAttempt, Failure, FailureKind, NextRetry, Random, Schedule, ServerHint, StopReason,
+    Terms, Verdict,
+};
 
-use super::{Counting, SECOND, Zero, decide, failed, limits};
+use super::{AGAIN, Counting, SECOND, Zero, decide, failed, limits, terms};
 use crate::support::{Bucket, FAILURE};
 
 const AT_ONCE: Decision = Decision::Retry { after: Duration::ZERO };
@@ -84,4 +87,28 @@ fn refused_attempt_goes_elsewhere_at_once() {
     let mut call = Call::new(&Counting);
     let one = Terms::new(limits(1));
     assert_eq!(decide(&mut call, &one, &refused.elsewhere(true), &bucket), stopped);
+}
+
+/// The wait of a failing server does not bind the retry at another one. A limit on the caller does, and so does gRPC's
+/// pushback.
+// C-13, trap 64
+#[test]
+fn wait_binds_the_server_that_asked() {
+    let throttled = Failure::new(FailureKind::Throttled);
+    let asks = |verdict: Verdict, hint| FailedAttempt {
+        responded: true,
+        ..FailedAttempt::new(verdict.with_hint(hint), "x", Duration::ZERO)
+    };
+    let decision = |attempt: FailedAttempt<'_>| decide(&mut Call::new(&Counting), &terms(), &attempt, &Bucket::of(9));
+    let wait = ServerHint::After(SECOND * 120);
+    let drains = asks(Verdict::Transient(FAILURE), wait);
+    assert_eq!(decision(drains), Decision::Return(StopReason::ServerDelayTooLong));
+    assert_eq!(decision(drains.elsewhere(true)), AGAIN);
+    let limited = |seconds: u32| asks(Verdict::NotProcessed(throttled), ServerHint::After(SECOND * seconds));
+    assert_eq!(decision(limited(120).elsewhere(true)), Decision::Return(StopReason::ServerDelayTooLong));
+    assert_eq!(decision(limited(5).elsewhere(true)), Decision::Retry { after: SECOND * 5 });
+    let pushed_back = asks(Verdict::Transient(FAILURE), ServerHint::Exactly(SECOND * 5));
+    assert_eq!(decision(pushed_back.elsewhere(true)), Decision::Retry { after: SECOND * 5 });
+    let stops = asks(Verdict::Transient(FAILURE), ServerHint::Stop);
+    assert_eq!(decision(stops.elsewhere(true)), Decision::Return(StopReason::ServerSaidStop));
 }

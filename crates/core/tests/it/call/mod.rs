@@ -4,6 +4,7 @@ mod confirmation;
 mod elsewhere;
 mod permits;
 mod refusals;
+mod replaced;
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicU32, Ordering};
