@@ -139,6 +139,19 @@ impl Classification {
     pub const fn new(verdict: Verdict) -> Self {
         Self { verdict, hint: ServerHint::None }
     }
+
+    /// Returns the hint as far as it binds an attempt at another server.
+    ///
+    /// The delay that a failing server requests is its own matter. A server that limits its callers speaks for all
+    /// servers of the account, and gRPC's pushback for the call.
+    #[must_use]
+    pub fn hint_elsewhere(&self) -> ServerHint {
+        let throttled = || self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Throttled);
+        match self.hint {
+            ServerHint::After(_) | ServerHint::AtLeast(_) if !throttled() => ServerHint::None,
+            hint => hint,
+        }
+    }
 }
 
 impl From<Verdict> for Classification {

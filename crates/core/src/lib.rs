@@ -63,7 +63,7 @@ mod schedule;
 mod warning;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
-pub use call::{Account, Call, CallEnd, CallSchedule, Decision};
+pub use call::{Account, Call, CallEnd, CallSchedule, Decision, MOST_MOVES};
 pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays};
 pub use config_error::ConfigError;

@@ -48,7 +48,7 @@ impl<S: Clone, Policy> Shared<S, Policy> {
 pub(crate) fn send_next<S: Service<A>, A>(
     service: &mut S,
     attempt: A,
-    trail: Trail,
+    trail: &Trail,
     deadline: Option<Instant>,
 ) -> (S::Future, Tried) {
     let (frame, _timed) = (frame::expects_picks().then(|| Sending::next(trail)), Timed::only(deadline));

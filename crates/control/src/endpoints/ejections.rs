@@ -1,41 +1,27 @@
 //! A set's endpoints with their ejections, guarded by the set's lock.
 //!
-//! An ejection is temporary. Ejected endpoints are taken out of service only if at most half of a set, or of its last
-//! tier, are ejected. If more are ejected, all stay in service, and calls prefer those that fail less.
+//! An ejection is temporary. An endpoint that fails is taken out of service only if at most half of a set, or of its
+//! last tier, fail. If more fail, all stay in service, and calls prefer those that fail less. An endpoint that accepts
+//! no connection, or has asked for a wait, can serve nothing. It is out whatever the others do, unless all are.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::Random;
-
 use super::endpoint::{Decisive, EjectReason, Member};
 use super::events::EndpointEvent;
 use super::roster::{ALL, Roster, Tier};
+use super::series::{Drawn, Series};
 use super::trail::EndpointId;
 use super::words::Stamp;
 
-/// The first and the longest duration of an ejection, in milliseconds.
-const SHORTEST: u64 = 5_000;
-const LONGEST: u64 = 30_000;
-/// The time in service after which one of an endpoint's earlier ejections is forgiven, in milliseconds.
-const FORGIVEN: u64 = 30_000;
-/// An ejection is lengthened by up to a fifth of its time, so that clients do not return at the same time.
-const SPREAD: u64 = 5;
-
-/// A random number drawn before the lock was taken, because the generator belongs to the caller.
-#[derive(Clone, Copy)]
-pub(crate) struct Drawn(pub(crate) u64);
-
-impl Random for Drawn {
-    fn next_u64(&mut self) -> u64 {
-        self.0
-    }
-}
+/// The longest wait that an endpoint may ask for, in milliseconds. It is that of
+/// [`Limits::max_server_delay`](reattempt_core::Limits).
+const LONGEST_WAIT: u64 = 60_000;
 
 /// A set's endpoints, sorted by tier.
 pub(crate) struct Ejections<T> {
     pub(crate) records: Vec<NamedEntry<T>>,
-    /// The tier that is fully in service because more than half of it is ejected.
+    /// The tier of which failing endpoints are in service, because all or most of it is ejected.
     all_in: Option<usize>,
     /// The number of picks of endpoints that have left the set.
     pub(crate) picks_of_gone: u64,
@@ -45,17 +31,27 @@ pub(crate) struct Ejections<T> {
 pub(crate) struct NamedEntry<T> {
     pub(crate) tier: usize,
     pub(crate) member: Arc<Member<T>>,
-    /// The time at which its ejection ends.
-    pub(crate) until: Option<u64>,
+    /// The ejections for failures, and the reason of the last one.
+    failing: Series,
     reason: EjectReason,
-    /// `true` if it is out of service. If more than half are ejected, ejected endpoints stay in service.
+    /// The ejections for refused connections.
+    unreachable: Series,
+    /// `true` if it returned from such an ejection without a success.
+    on_trial: bool,
+    /// The time until which it asked its clients to wait.
+    asked: Option<u64>,
+    /// `true` if it is out of service. If all or most are ejected, ejected endpoints stay in service.
     pub(crate) out: bool,
-    /// `true` if less than half of its tier was in service during its ejection.
+    /// `true` if less than half of its tier was in service while it was out.
     lost: bool,
-    /// The number of ejections that were not forgiven.
-    strikes: u32,
-    /// The time at which its last ejection ended, or 0 if there was none.
-    since: u64,
+}
+
+/// The endpoints of a tier that stay in service although they are ejected.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    all: bool,
+    failing: bool,
+    unreachable: bool,
 }
 
 impl<T> NamedEntry<T> {
@@ -63,33 +59,136 @@ impl<T> NamedEntry<T> {
         Self {
             tier,
             member: Arc::new(member),
-            until: None,
+            failing: Series::FAILING,
             reason: EjectReason::InARow,
+            unreachable: Series::UNREACHABLE,
+            on_trial: false,
+            asked: None,
             out: false,
             lost: false,
-            strikes: 0,
-            since: 0,
         }
     }
 
-    /// Ends the ejection.
+    /// Returns the time at which it returns, and the reason for its ejection.
+    pub(crate) fn ejected(&self) -> Option<(u64, EjectReason)> {
+        let unreachable = self.unreachable.until.map(|until| (until, EjectReason::NoConnection));
+        let asked = self.asked.map(|until| (until, EjectReason::Asked));
+        let failing = self.failing.until.map(|until| (until, self.reason));
+        let (_, reason) = unreachable.or(asked).or(failing)?;
+        let until = [unreachable, asked, failing].into_iter().flatten().map(|(until, _)| until).max();
+        until.map(|until| (until, reason))
+    }
+
+    /// Returns `true` if it can serve nothing, so that its ejection does not depend on the other endpoints.
+    fn is_shut(&self) -> bool {
+        self.unreachable.until.is_some() || self.asked.is_some()
+    }
+
+    /// Returns `true` if it returned from an ejection for refused connections, and has served nothing since.
+    fn is_unproven(&self) -> bool {
+        self.on_trial && self.member.endpoint().failures.is_on_trial()
+    }
+
+    fn is_out(&self, kept: Kept) -> bool {
+        let shut = self.asked.is_some() || (self.unreachable.until.is_some() && !kept.unreachable);
+        !kept.all && (shut || (self.failing.until.is_some() && !kept.failing))
+    }
+
+    /// Ends the ejection for failures.
     fn let_in(&mut self, at: u64, well: bool) {
-        (self.until, self.since, self.lost) = (None, at, false);
+        self.failing.end(at);
         self.member.endpoint().failures.let_in(well);
     }
 
-    /// Begins an ejection.
-    fn eject(&mut self, reason: EjectReason, now: u64, mut drawn: Drawn) {
-        let forgiven = now.saturating_sub(self.since) / FORGIVEN;
-        self.strikes = self.strikes.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
-        // Three doublings exceed the longest duration.
-        let lasts = LONGEST.min(SHORTEST << self.strikes.min(3));
-        self.strikes = self.strikes.saturating_add(1);
-        let spread = drawn.between(Duration::ZERO, Duration::from_millis(lasts / SPREAD));
-        let spread = u64::try_from(spread.as_millis()).unwrap_or(0);
-        (self.until, self.reason) = (Some(now.saturating_add(lasts + spread)), reason);
-        self.member.endpoint().put_out();
+    /// Ends expired ejections.
+    fn expire(&mut self, now: u64) {
+        let failures = &self.member.endpoint().failures;
+        if let Some(until) = self.unreachable.until {
+            if self.out {
+                // A success in the meantime used a connection that was opened before.
+                failures.mark_unreachable();
+            }
+            if !failures.is_unreachable() {
+                // It was in service because all were ejected, and has served a call.
+                self.unreachable.end(now);
+            } else if until <= now {
+                self.unreachable.end(until);
+                self.on_trial = true;
+                failures.try_again();
+            }
+        }
+        if let Some(until) = self.failing.until.filter(|until| *until <= now) {
+            // An endpoint that stayed in service may have recovered in the meantime.
+            let well = !self.out && failures.is_low(stamp(now));
+            self.let_in(until, well);
+        }
+        self.asked = self.asked.filter(|until| *until > now);
     }
+
+    /// Returns the effect of a failure. If it prolongs the wait that the endpoint asked for, that is recorded here.
+    fn effect_of(&mut self, failure: &Decisive, now: u64) -> Effect {
+        let ejects = failure.reason.is_some_and(|reason| {
+            let series = self.series(reason);
+            series.until.is_none() && series.since <= failure.sent(now)
+        });
+        match (failure.wait, &mut self.asked) {
+            (Some(_), None) => Effect::Ejects,
+            (Some(wait), Some(until)) => {
+                *until = (*until).max(end_of(wait, now));
+                if ejects { Effect::Ejects } else { Effect::None }
+            }
+            (None, _) if ejects => Effect::Ejects,
+            (None, _) => Effect::Marks,
+        }
+    }
+
+    fn series(&mut self, reason: EjectReason) -> &mut Series {
+        match reason {
+            EjectReason::NoConnection => &mut self.unreachable,
+            _ => &mut self.failing,
+        }
+    }
+
+    /// Ejects the endpoint. If an attempt was sent before an earlier ejection ended, its failure has no effect.
+    fn eject(&mut self, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
+        if let Some(reason) = failure.reason {
+            let sent = failure.sent(now);
+            let series = self.series(reason);
+            let is_ejected = series.until.is_some() || drawn.is_some_and(|drawn| series.begin(sent, now, drawn));
+            self.on_trial &= !is_ejected;
+            // The mark is set again, because another thread, or a success while all were in service, may have cleared
+            // it.
+            match reason {
+                _ if !is_ejected => {}
+                EjectReason::NoConnection => self.member.endpoint().failures.mark_unreachable(),
+                reason => {
+                    self.reason = reason;
+                    self.member.endpoint().put_out();
+                }
+            }
+        }
+        if let (Some(wait), Some(drawn)) = (failure.wait, drawn)
+            && self.asked.is_none()
+        {
+            let end = end_of(wait, now);
+            self.asked = Some(end.saturating_add(drawn.spread(end.saturating_sub(now))));
+        }
+    }
+}
+
+/// The effect of a failure on its endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    None,
+    /// It is ejected already, or the failure is too late.
+    Marks,
+    Ejects,
+}
+
+/// Returns the end of a wait. A fraction of a millisecond counts as a whole one.
+fn end_of(wait: Duration, now: u64) -> u64 {
+    let wait = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    now.saturating_add(wait.min(LONGEST_WAIT))
 }
 
 impl<T> Ejections<T> {
@@ -99,36 +198,23 @@ impl<T> Ejections<T> {
 
     /// Ends expired ejections.
     pub(crate) fn expire(&mut self, now: u64) {
-        for record in &mut self.records {
-            if let Some(until) = record.until.filter(|until| *until <= now) {
-                // An endpoint that stayed in service may have recovered in the meantime.
-                let well = !record.out && record.member.endpoint().failures.is_low(stamp(now));
-                record.let_in(until, well);
-            }
-        }
+        self.records.iter_mut().for_each(|record| record.expire(now));
     }
 
-    /// Returns `true` if this failure ejects its endpoint.
-    pub(crate) fn would_eject(&mut self, id: EndpointId, failure: &Decisive, now: u64) -> bool {
+    /// Returns the effect of this failure on its endpoint.
+    pub(crate) fn effect_of(&mut self, id: EndpointId, failure: &Decisive, now: u64) -> Effect {
         self.expire(now);
-        self.record_of(id).is_some_and(|record| record.until.is_none() && record.since <= failure.sent(now))
+        self.record_of(id).map_or(Effect::None, |record| record.effect_of(failure, now))
     }
 
     fn record_of(&mut self, id: EndpointId) -> Option<&mut NamedEntry<T>> {
         self.records.iter_mut().find(|record| record.member.endpoint().named.id == id)
     }
 
-    /// Ejects an endpoint, unless it is already ejected or has left the set. If an attempt was sent before an ejection,
-    /// its failure has no effect after that ejection.
+    /// Ejects an endpoint, unless it is already ejected or has left the set.
     pub(crate) fn eject(&mut self, id: EndpointId, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
-        match (self.record_of(id), drawn) {
-            // The mark is set again, because another thread, or a success while more than half were ejected, may have
-            // cleared it.
-            (Some(record), _) if record.until.is_some() => record.member.endpoint().put_out(),
-            (Some(record), Some(drawn)) if record.since <= failure.sent(now) => {
-                record.eject(failure.reason, now, drawn)
-            }
-            _ => {}
+        if let Some(record) = self.record_of(id) {
+            record.eject(failure, now, drawn);
         }
     }
 
@@ -139,12 +225,12 @@ impl<T> Ejections<T> {
         let mut tiers = Vec::new();
         for tier in self.records.chunk_by_mut(|one, next| one.tier == next.tier) {
             let Some(number) = tier.first().map(|record| record.tier) else { continue };
-            let most = if Some(number) == last { tier.len() / 2 } else { tier.len() };
-            let all_in = tier.iter().filter(|record| record.until.is_some()).count() > most;
+            let kept = if Some(number) == last { kept(tier) } else { Kept::default() };
+            let all_in = kept.all || kept.failing || kept.unreachable;
             if all_in {
                 self.all_in = Some(number);
             }
-            update_tier(tier, (was_all_in == Some(number), all_in), now, events);
+            update_tier(tier, (was_all_in == Some(number), all_in), kept, now, events);
             let in_service = tier.iter().filter(|record| !record.out);
             let members: Box<[_]> = in_service.map(|record| Arc::clone(&record.member)).collect();
             let share = share(tier, members.len());
@@ -152,9 +238,25 @@ impl<T> Ejections<T> {
                 tiers.push(Tier { members, share, all_in });
             }
         }
-        let until = self.records.iter().filter_map(|record| record.until).min().unwrap_or(u64::MAX);
+        let times = |record: &NamedEntry<T>| [record.failing.until, record.unreachable.until, record.asked];
+        let until = self.records.iter().flat_map(times).flatten().min().unwrap_or(u64::MAX);
         let tiered = self.records.first().map(|record| record.tier) != last;
         Roster::new(until, tiers, tiered)
+    }
+}
+
+/// Returns the ejected endpoints of the last tier that stay in service.
+///
+/// Failing ones stay if they are more than half of those that can serve at all. If none can, all stay. If the others
+/// have all returned without a success so far, unreachable ones stay too: each may be the first to accept a connection
+/// again, and the first one to return would otherwise get the calls of all.
+fn kept<T>(tier: &[NamedEntry<T>]) -> Kept {
+    let open = || tier.iter().filter(|record| !record.is_shut());
+    let (length, failing) = (open().count(), open().filter(|record| record.failing.until.is_some()).count());
+    Kept {
+        all: length == 0,
+        failing: failing > length / 2,
+        unreachable: length > 0 && open().all(NamedEntry::is_unproven),
     }
 }
 
@@ -171,10 +273,11 @@ fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
     ALL * in_service as u64 / length as u64
 }
 
-/// Updates a tier that is, or was, fully in service because more than half of it is ejected.
+/// Updates a tier, of which ejected endpoints may be in service, or may have been until now.
 fn update_tier<T>(
     tier: &mut [NamedEntry<T>],
     (was_all_in, all_in): (bool, bool),
+    kept: Kept,
     now: u64,
     events: &mut Vec<EndpointEvent>,
 ) {
@@ -188,15 +291,17 @@ fn update_tier<T>(
     for record in tier {
         // Endpoints that have recovered while all were in service stay in service.
         let well = || record.member.endpoint().failures.is_low(stamp(now));
-        if was_all_in && !all_in && record.until.is_some() && well() {
+        if was_all_in && !all_in && record.failing.until.is_some() && well() {
             record.let_in(now, true);
         }
-        let was_out = std::mem::replace(&mut record.out, record.until.is_some() && !all_in);
+        let is_out = record.is_out(kept);
+        let was_out = std::mem::replace(&mut record.out, is_out);
+        record.lost &= record.out;
         let name = || Arc::clone(&record.member.endpoint().named.name);
-        match (was_out, record.out, record.until) {
-            (false, true, Some(until)) => events.push(EndpointEvent::Ejected {
+        match (was_out, record.out, record.ejected()) {
+            (false, true, Some((until, reason))) => events.push(EndpointEvent::Ejected {
                 name: name(),
-                reason: record.reason,
+                reason,
                 lasts: Duration::from_millis(until.saturating_sub(now)),
             }),
             (true, false, _) => events.push(EndpointEvent::Returned { name: name() }),

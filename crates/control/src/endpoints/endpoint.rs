@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reattempt_core::ServerHint;
 use reattempt_core::guard::{End, Health};
 
+use super::event_word::EventWord;
 use super::names::Named;
 use super::words::{FailureWord, LatencyWord, Stamp, WindowWord};
 use crate::sync::{AtomicU64, Ordering};
@@ -19,6 +21,7 @@ pub(crate) struct Endpoint<T> {
     pub(crate) latency: LatencyWord,
     pub(crate) failures: FailureWord,
     window: WindowWord,
+    event: EventWord,
     pub(crate) picks: AtomicU64,
     pub(crate) service: T,
 }
@@ -27,10 +30,15 @@ pub(crate) struct Endpoint<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EjectReason {
-    /// Five consecutive failures. After an ejection, a single failure is enough until the first success.
+    /// Five consecutive failures. A lost connection counts as two of them, however many calls it has ended. After an
+    /// ejection, a single failure is enough until the first success.
     InARow,
     /// At least half of 20 or more calls failed within 10 s.
     FailureRate,
+    /// The endpoint accepted no connection. A single failure is enough.
+    NoConnection,
+    /// The endpoint asked its clients to wait, in a 503 response with a `Retry-After`.
+    Asked,
 }
 
 impl fmt::Display for EjectReason {
@@ -38,18 +46,28 @@ impl fmt::Display for EjectReason {
         f.write_str(match self {
             Self::InARow => "failures in a row",
             Self::FailureRate => "failure rate",
+            Self::NoConnection => "no connection",
+            Self::Asked => "it asked for a wait",
         })
     }
 }
 
 /// A failure that should eject its endpoint.
 pub(crate) struct Decisive {
-    pub(crate) reason: EjectReason,
+    /// The reason, if the failure itself ejects the endpoint.
+    pub(crate) reason: Option<EjectReason>,
+    /// The wait that the server asked for, if any.
+    pub(crate) wait: Option<Duration>,
     /// The time since the attempt was sent.
     pub(crate) after: Duration,
 }
 
 impl Decisive {
+    /// Returns the failure if it should eject its endpoint.
+    fn of(reason: Option<EjectReason>, wait: Option<Duration>, after: Duration) -> Option<Self> {
+        (reason.is_some() || wait.is_some()).then_some(Self { reason, wait, after })
+    }
+
     /// Returns the time at which the attempt was sent, in milliseconds.
     pub(crate) fn sent(&self, now: u64) -> u64 {
         now.saturating_sub(u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX))
@@ -63,6 +81,7 @@ impl<T> Endpoint<T> {
             latency: LatencyWord::default(),
             failures: FailureWord::default(),
             window: WindowWord::default(),
+            event: EventWord::default(),
             picks: AtomicU64::new(0),
             service,
         }
@@ -74,19 +93,20 @@ impl<T> Endpoint<T> {
         self.picks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the end of an attempt. Returns the failure if it should eject the endpoint.
+    /// Records the end of an attempt at `now`, which is `at` as a stamp. Returns the failure if it should eject the
+    /// endpoint.
     #[inline]
-    pub(crate) fn record(&self, end: &End, now: Stamp) -> Option<Decisive> {
+    pub(crate) fn record(&self, end: &End, now: Duration, at: Stamp) -> Option<Decisive> {
         match end {
             End::Judged { health: Health::Served, after, .. } => {
-                self.latency.served(*after, now);
-                self.failures.served(now);
-                self.window.served(now);
+                self.latency.served(*after, at);
+                self.failures.served(at);
+                self.window.served(at);
                 None
             }
-            End::Judged { health, after, .. } => self.unserved(*health, *after, now),
+            End::Judged { health, hint, after, .. } => self.unserved((*health, *hint), *after, now, at),
             End::Abandoned { after } => {
-                self.latency.abandoned(*after, now);
+                self.latency.abandoned(*after, at);
                 None
             }
             _ => None,
@@ -94,37 +114,67 @@ impl<T> Endpoint<T> {
     }
 
     #[cold]
-    fn unserved(&self, health: Health, after: Duration, now: Stamp) -> Option<Decisive> {
+    fn unserved(
+        &self,
+        (health, hint): (Health, ServerHint),
+        after: Duration,
+        now: Duration,
+        at: Stamp,
+    ) -> Option<Decisive> {
         match health {
             Health::Overloaded => {
-                self.latency.failed(after, now);
-                self.failures.overloaded(now);
+                self.latency.failed(after, at);
+                self.failures.overloaded(at);
                 None
             }
             Health::Failed | Health::Unavailable => {
-                self.latency.failed(after, now);
-                // Both words must record the failure.
-                let (row, rate) = (self.failures.failed(now), self.window.failed(now));
-                let in_a_row = row.then_some(EjectReason::InARow);
-                let reason = in_a_row.or(rate.then_some(EjectReason::FailureRate))?;
-                Some(Decisive { reason, after })
+                self.latency.failed(after, at);
+                let reason = reason(self.failures.failed(at), self.window.failed(at));
+                let wait = if health == Health::Unavailable { wait(hint) } else { None };
+                Decisive::of(reason, wait, after)
+            }
+            Health::Lost if self.event.opens(now.saturating_sub(after), now) => {
+                self.latency.failed(after, at);
+                Decisive::of(reason(self.failures.lost(at), self.window.failed(at)), None, after)
+            }
+            Health::NotConnected => {
+                self.latency.failed(after, at);
+                let reason = self.failures.not_connected(at).then_some(EjectReason::NoConnection);
+                Decisive::of(reason, None, after)
             }
             _ => None,
         }
     }
 
-    /// Records that the body of a successful response failed. The latency is still that of the head.
+    /// Records that the body of a successful response failed. Its connection is lost, so failures of bodies that began
+    /// before this one was seen are one event. The latency is still that of the head, which arrived at `head`.
     #[cold]
-    pub(crate) fn broke(&self, after: Duration, now: Stamp) -> Option<Decisive> {
-        let (row, rate) = (self.failures.failed(now), self.window.broke(now));
-        let reason = row.then_some(EjectReason::InARow).or(rate.then_some(EjectReason::FailureRate))?;
-        Some(Decisive { reason, after })
+    pub(crate) fn broke(&self, head: Duration, now: Duration, at: Stamp) -> Option<Decisive> {
+        if !self.event.opens(head, now) {
+            return None;
+        }
+        let reason = reason(self.failures.lost(at), self.window.broke(at));
+        Decisive::of(reason, None, now.saturating_sub(head))
     }
 
     /// Marks the endpoint as out of service, and clears its window of calls.
     pub(crate) fn put_out(&self) {
         self.failures.put_out();
         self.window.close();
+    }
+}
+
+/// Returns the reason for an ejection, if one of the two counts requests it. Both must have recorded the failure.
+fn reason(in_a_row: bool, by_rate: bool) -> Option<EjectReason> {
+    let reason = in_a_row.then_some(EjectReason::InARow);
+    reason.or(by_rate.then_some(EjectReason::FailureRate))
+}
+
+/// Returns the wait that a server asked for. A pushback binds the call instead of the endpoint.
+fn wait(hint: ServerHint) -> Option<Duration> {
+    match hint {
+        ServerHint::After(wait) | ServerHint::AtLeast(wait) => (!wait.is_zero()).then_some(wait),
+        _ => None,
     }
 }
 

@@ -12,10 +12,11 @@ use foldhash::quality::FixedState;
 use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Drawn, Ejections, NamedEntry, stamp};
+use super::ejections::{Effect, Ejections, NamedEntry, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::roster::Roster;
+use super::series::Drawn;
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
 use crate::sync::{Mutex, MutexGuard, Ordering};
@@ -89,8 +90,8 @@ pub struct Ended<T> {
 /// An attempt's ticket for its endpoint. The endpoint counts the attempt as in flight until the ticket is dropped.
 pub struct EndpointTicket<T> {
     endpoint: Arc<Endpoint<T>>,
-    /// The time at which the head of a successful response arrived, in milliseconds.
-    head: Option<u64>,
+    /// The time at which the head of a successful response arrived.
+    head: Option<Duration>,
 }
 
 impl<T> EndpointTicket<T> {
@@ -187,18 +188,15 @@ impl<T> EndpointSet<T> {
     ) -> Ended<T> {
         let (at, mut ticket, mut events) = (millis(now), ticket, None);
         let decisive = match (end, ticket.head) {
-            (End::Judged { .. } | End::Abandoned { .. }, _) => ticket.endpoint.record(end, stamp(at)),
-            (End::Over(BodyEnd::Broken), Some(head)) => {
-                let after = Duration::from_millis(at.saturating_sub(head));
-                ticket.endpoint.broke(after, stamp(at))
-            }
+            (End::Judged { .. } | End::Abandoned { .. }, _) => ticket.endpoint.record(end, now, stamp(at)),
+            (End::Over(BodyEnd::Broken), Some(head)) => ticket.endpoint.broke(head, now, stamp(at)),
             _ => None,
         };
         if let Some(failure) = decisive.filter(|_| self.ejects) {
             events = self.ejected(ticket.id(), &failure, at, random);
         }
         let End::Judged { health, .. } = end else { return Ended { held: None, events } };
-        ticket.head = (*health == Health::Served).then_some(at);
+        ticket.head = (*health == Health::Served).then_some(now);
         Ended { held: Some(ticket), events }
     }
 
@@ -211,9 +209,12 @@ impl<T> EndpointSet<T> {
         at: u64,
         random: &mut R,
     ) -> Option<Box<[EndpointEvent]>> {
-        let would_eject = self.lock().would_eject(id, failure, at);
+        let effect = self.lock().effect_of(id, failure, at);
+        if effect == Effect::None {
+            return None;
+        }
         // The caller's generator is not called under the lock.
-        let drawn = would_eject.then(|| Drawn(random.next_u64()));
+        let drawn = (effect == Effect::Ejects).then(|| Drawn(random.next_u64()));
         self.change(at, |ejections| ejections.eject(id, failure, at, drawn))
     }
 

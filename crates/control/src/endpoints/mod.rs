@@ -29,9 +29,11 @@
 mod ejections;
 mod endpoint;
 mod endpoint_set;
+mod event_word;
 mod events;
 mod names;
 mod roster;
+mod series;
 mod trail;
 mod view;
 mod words;

@@ -115,7 +115,7 @@ impl<T> Tier<T> {
 
 /// Returns the cheaper of two random untried members.
 ///
-/// If a drawn member was already tried, the next one in the list is used, so each draw takes at most eight steps.
+/// If a drawn member was already tried, the next one in the list is used, so each draw takes at most sixteen steps.
 // A function call would make a pick 10 % slower.
 #[inline(always)]
 fn drawn<'a, T, R: Random + ?Sized>(

@@ -15,18 +15,18 @@ impl EndpointId {
     }
 }
 
-/// The last seven endpoints that a call has tried.
+/// The last fifteen endpoints that a call has tried: those of twelve attempts, and of three moves.
 ///
-/// A call may thus return to an endpoint that it tried eight attempts ago.
+/// A call may thus return to an endpoint that it tried sixteen attempts ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trail {
     ids: [EndpointId; Self::LENGTH],
-    length: usize,
+    length: u32,
 }
 
 impl Trail {
     /// The number of endpoints that a trail stores.
-    pub const LENGTH: usize = 7;
+    pub const LENGTH: usize = 15;
 
     /// Creates an empty trail.
     pub const fn new() -> Self {
@@ -37,13 +37,15 @@ impl Trail {
     pub fn push(&mut self, id: EndpointId) {
         self.ids.rotate_right(1);
         self.ids[0] = id;
-        self.length = Self::LENGTH.min(self.length + 1);
+        if self.ids().len() < Self::LENGTH {
+            self.length += 1;
+        }
     }
 
     /// Returns the endpoints, latest first.
     #[inline]
     pub fn ids(&self) -> &[EndpointId] {
-        self.ids.get(..self.length).unwrap_or(&[])
+        self.ids.get(..self.length as usize).unwrap_or(&[])
     }
 
     /// Returns `true` if the call has tried this endpoint.

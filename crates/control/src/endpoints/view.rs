@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ejections::{NamedEntry, stamp};
+use super::endpoint::EjectReason;
 use super::trail::EndpointId;
 use super::words::time_of;
 use crate::sync::Ordering;
@@ -28,6 +29,8 @@ pub struct EndpointView {
     pub failing: f64,
     /// The time until the endpoint returns, or `None` if it is in service.
     pub out: Option<Duration>,
+    /// The reason for its ejection, or `None` if it is in service.
+    pub reason: Option<EjectReason>,
 }
 
 impl EndpointView {
@@ -40,6 +43,8 @@ impl EndpointView {
         };
         // An endpoint whose ejection has expired returns with the next pick.
         let left = |until: u64| until.checked_sub(now.unwrap_or(0)).filter(|left| *left > 0);
+        let ejected = record.ejected().filter(|_| record.out);
+        let ejected = ejected.and_then(|(until, reason)| left(until).map(|left| (left, reason)));
         Self {
             id: endpoint.named.id,
             name: Arc::clone(&endpoint.named.name),
@@ -48,7 +53,8 @@ impl EndpointView {
             picks: endpoint.picks.load(Ordering::Relaxed),
             latency: (latency > 0).then(|| time_of(latency)),
             failing: f64::from(failing) / 65_536.0,
-            out: record.until.filter(|_| record.out).and_then(left).map(Duration::from_millis),
+            out: ejected.map(|(left, _)| Duration::from_millis(left)),
+            reason: ejected.map(|(_, reason)| reason),
         }
     }
 }

@@ -21,6 +21,10 @@ const STEP: u32 = 8;
 const ROW: u32 = 5;
 /// Replaces the count of consecutive failures while the endpoint is ejected, so that further failures are not reported.
 const OUT: u32 = ROW + 1;
+/// The number of failures that a lost connection counts as. It is a single event, but ends several calls (C-8).
+const LOST: u32 = 2;
+/// Marks an endpoint that is ejected because it accepts no connection, above the count of consecutive failures.
+const UNREACHABLE: u32 = 1 << 15;
 
 /// The length of a window in milliseconds, the minimum number of calls for a decision, and the maximum number of calls
 /// counted.
@@ -132,8 +136,8 @@ pub(crate) fn time_of(units: u32) -> Duration {
 
 /// The running failure rate and the number of consecutive failures.
 ///
-/// Upper half: the stamp of the rate. Lower half: the rate in 16 bits, with the consecutive failures above it. The word
-/// of an endpoint without failures is 0.
+/// Upper half: the stamp of the rate. Lower half: the rate in 16 bits, with the consecutive failures and the mark
+/// [`UNREACHABLE`] above it. The word of an endpoint without failures is 0.
 #[derive(Debug, Default)]
 pub(crate) struct FailureWord(AtomicU64);
 
@@ -142,6 +146,7 @@ pub(crate) struct FailureWord(AtomicU64);
 struct Failures {
     rate: u32,
     row: u32,
+    is_unreachable: bool,
     since: Stamp,
 }
 
@@ -149,14 +154,16 @@ impl Failures {
     #[inline]
     const fn of(word: u64) -> Self {
         let (since, lower) = halves(word);
-        Self { rate: lower % ONE, row: lower / ONE, since }
+        let upper = lower / ONE;
+        Self { rate: lower % ONE, row: upper % UNREACHABLE, is_unreachable: upper >= UNREACHABLE, since }
     }
 
     #[inline]
     const fn word(self) -> u64 {
-        match (self.rate, self.row) {
+        let upper = if self.is_unreachable { self.row | UNREACHABLE } else { self.row };
+        match (self.rate, upper) {
             (0, 0) => 0,
-            (rate, row) => joined(self.since, row * ONE + rate),
+            (rate, upper) => joined(self.since, upper * ONE + rate),
         }
     }
 
@@ -214,7 +221,7 @@ impl FailureWord {
     fn lower(&self, now: Stamp) {
         self.change(|failures| {
             let row = if failures.row == OUT { OUT } else { 0 };
-            Failures { row, ..failures.lowered(now) }
+            Failures { row, is_unreachable: false, ..failures.lowered(now) }
         });
     }
 
@@ -226,11 +233,26 @@ impl FailureWord {
     /// Records a failure. Returns `true` if it completes the number of consecutive failures and the endpoint is not
     /// already out.
     pub(crate) fn failed(&self, now: Stamp) -> bool {
-        let row = self.change(|failures| {
-            let row = if failures.row == OUT { OUT } else { ROW.min(failures.row + 1) };
+        self.add(1, now)
+    }
+
+    /// Records a lost connection. Returns the same as [`failed`](Self::failed).
+    pub(crate) fn lost(&self, now: Stamp) -> bool {
+        self.add(LOST, now)
+    }
+
+    fn add(&self, number: u32, now: Stamp) -> bool {
+        let new = self.change(|failures| {
+            let row = if failures.row == OUT { OUT } else { ROW.min(failures.row + number) };
             Failures { row, ..failures.raised(now) }
         });
-        row == ROW
+        new.row == ROW
+    }
+
+    /// Records that the endpoint accepted no connection, which raises its rate only. Returns `true` if it is not marked
+    /// as unreachable.
+    pub(crate) fn not_connected(&self, now: Stamp) -> bool {
+        !self.change(|failures| failures.raised(now)).is_unreachable
     }
 
     /// Marks the endpoint as out.
@@ -244,14 +266,34 @@ impl FailureWord {
         self.change(|failures| Failures { row: if well { 0 } else { ROW }, ..failures });
     }
 
-    /// Changes the word and returns the new number of consecutive failures.
-    fn change(&self, change: impl Fn(Failures) -> Failures) -> u32 {
+    /// Marks the endpoint as unreachable, until its next success.
+    pub(crate) fn mark_unreachable(&self) {
+        self.change(|failures| Failures { is_unreachable: true, ..failures });
+    }
+
+    pub(crate) fn is_unreachable(&self) -> bool {
+        Failures::of(self.0.load(Ordering::Relaxed)).is_unreachable
+    }
+
+    /// Clears the mark set by [`mark_unreachable`](Self::mark_unreachable), without a success. A failure before the
+    /// first success ejects the endpoint again.
+    pub(crate) fn try_again(&self) {
+        self.change(|failures| Failures { row: failures.row.max(ROW), is_unreachable: false, ..failures });
+    }
+
+    /// Returns `true` if the next failure ejects the endpoint.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        Failures::of(self.0.load(Ordering::Relaxed)).row == ROW
+    }
+
+    /// Changes the word and returns the new state.
+    fn change(&self, change: impl Fn(Failures) -> Failures) -> Failures {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let new = change(Failures::of(word));
             let swapped = self.0.compare_exchange(word, new.word(), Ordering::Relaxed, Ordering::Relaxed);
             match swapped {
-                Ok(_) => return new.row,
+                Ok(_) => return new,
                 Err(other) => word = other,
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use loom::thread;
 
+use crate::event_word::EventWord;
 use crate::words::{FailureWord, LatencyWord, Stamp, WindowWord};
 
 const NOW: Stamp = 5;
@@ -76,6 +77,44 @@ fn mark_outlives_a_late_success() {
         assert!((0..9).all(|_| !word.failed(NOW)), "it is out");
         word.let_in(false);
         assert!(word.failed(NOW), "one failure is enough");
+    });
+}
+
+/// Of the attempts that fail with one connection, exactly one opens the event. An attempt that was sent later opens the
+/// next one.
+// C-8, CI-5
+#[test]
+fn event_is_opened_once() {
+    loom::model(|| {
+        let word = Arc::new(EventWord::default());
+        let [sent, seen, later] = [1, 5, 6].map(Duration::from_millis);
+        let threads = [seen, later].map(|now| spawn(&word, move |word| word.opens(sent, now)));
+        let own = word.opens(sent, seen);
+        let [one, other] = threads.map(|thread| thread.join().unwrap());
+        assert_eq!([own, one, other].into_iter().filter(|opens| *opens).count(), 1);
+        let next = Duration::from_millis(7);
+        assert!(word.opens(next, next + seen) && !word.opens(next, next + later));
+    });
+}
+
+/// A refused connection beside a success: either the success clears the mark, or it came before the mark. The failure
+/// is never lost.
+// C-9
+#[test]
+fn mark_of_unreachable_is_cleared_or_stays() {
+    loom::model(|| {
+        let word = failed(0);
+        assert!(word.not_connected(NOW));
+        let other = spawn(&word, |word| word.served(NOW));
+        word.mark_unreachable();
+        let reported = word.not_connected(NOW);
+        other.join().unwrap();
+        if reported {
+            assert!(!word.is_unreachable(), "only a success clears the mark");
+        }
+        assert!(word.rate(NOW) > 65_536 / 8);
+        word.try_again();
+        assert!(word.is_on_trial() && !word.is_unreachable());
     });
 }
 

@@ -22,6 +22,8 @@ mod circuit;
 mod destination_table;
 #[path = "endpoints.rs"]
 mod endpoints_model;
+#[path = "../../src/endpoints/event_word.rs"]
+mod event_word;
 #[path = "keyed.rs"]
 mod keyed_model;
 #[path = "limiter.rs"]

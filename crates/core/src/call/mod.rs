@@ -17,8 +17,9 @@ use crate::{Budget, Delays, Evidence, FailureKind, Permit, Random, ServerHint, S
 pub use account::{Account, CallEnd};
 pub use schedule::CallSchedule;
 
-/// The number of times that a call moves to another endpoint without a permit.
-const MOST_MOVES: u32 = 3;
+/// The maximum number of times that a call moves to another endpoint without a permit, because an endpoint accepted no
+/// connection.
+pub const MOST_MOVES: u32 = 3;
 
 /// The decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ mod failed_attempt;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Budget, Delays, Evidence, Failure, FailureKind, Limits, NextRetry, Permit, Random, ServerHint, Verdict};
+use crate::{Budget, Delays, Evidence, Failure, Limits, NextRetry, Permit, Random, ServerHint, Verdict};
 
 pub use failed_attempt::{FailedAttempt, Resent, Undone};
 
@@ -44,20 +44,11 @@ pub(crate) fn goes_elsewhere(failed: &FailedAttempt<'_>) -> bool {
     failed.elsewhere && !failed.responded && failed.classification.hint == ServerHint::None
 }
 
-/// Returns the server's hint, as far as it binds the next attempt. The delay that a failing server requests is its own
-/// matter, so it does not bind an attempt at another server. A server that limits its callers speaks for all servers of
-/// the account, and gRPC's pushback for the call.
+/// Returns the server's hint, as far as it binds the next attempt.
 fn binding_hint(failed: &FailedAttempt<'_>) -> ServerHint {
-    let hint = failed.classification.hint;
-    let throttled = || {
-        let failure = failed.classification.verdict.failure();
-        failure.is_some_and(|failure| failure.kind() == FailureKind::Throttled)
-    };
-    match hint {
-        ServerHint::After(_) | ServerHint::AtLeast(_) if failed.elsewhere && failed.responded && !throttled() => {
-            ServerHint::None
-        }
-        hint => hint,
+    match failed.elsewhere && failed.responded {
+        true => failed.classification.hint_elsewhere(),
+        false => failed.classification.hint,
     }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::ToOwned;
 use reattempt_testing::{ms, secs};
 
 use super::scene::{Bucket, FAILURE, Scene, TICK, refusals};
-use crate::{Limits, NextRetry, SentAt, ServerHint, StopReason, Verdict};
+use crate::{Classification, Failure, FailureKind, Limits, NextRetry, SentAt, ServerHint, StopReason, Verdict};
 
 #[test]
 fn plain_scene_retries_after_schedule() {
@@ -304,24 +304,34 @@ fn unanswered_goes_elsewhere_at_once() {
     assert_eq!(deadline, Err(StopReason::DeadlineExceeded));
 }
 
-/// The server's delay is respected even if another endpoint is available.
-// E-18
+/// The delay that a failing server requests binds only an attempt at that server. At another one, the schedule's delay
+/// counts, and no delay is too long. Every other hint binds the call.
+// C-13, E-18, trap 64
 #[test]
-fn hint_is_obeyed_elsewhere_too() {
+fn hint_binds_the_server_that_gave_it() {
+    let throttled = Failure::new(FailureKind::Throttled).with_code(429);
     let hints = [
-        ServerHint::After(Duration::ZERO),
-        ServerHint::After(secs(10)),
-        ServerHint::AtLeast(secs(10)),
-        ServerHint::Exactly(secs(4)),
-        ServerHint::Stop,
+        (ServerHint::After(Duration::ZERO), true),
+        (ServerHint::After(secs(10)), true),
+        (ServerHint::AtLeast(secs(10)), true),
+        (ServerHint::After(secs(120)), true),
+        (ServerHint::AtLeast(Duration::MAX), true),
+        (ServerHint::Exactly(secs(4)), false),
+        (ServerHint::Stop, false),
     ];
-    for hint in hints {
-        let [here, elsewhere] = [false, true].map(|elsewhere| {
-            let scene = Scene::new().with(|s| {
-                (s.failed.classification.hint, s.failed.elsewhere) = (hint, elsewhere);
+    for (failure, (hint, own)) in
+        hints.map(|hint| (FAILURE, hint)).into_iter().chain(hints.map(|hint| (throttled, hint)))
+    {
+        let [here, elsewhere, unanswered] =
+            [(false, true), (true, true), (true, false)].map(|(elsewhere, responded)| {
+                let scene = Scene::new().with(|s| {
+                    s.failed.classification = Classification { hint, ..Verdict::Transient(failure).into() };
+                    (s.failed.elsewhere, s.failed.responded) = (elsewhere, responded);
+                });
+                (scene.outcome(), scene.decide().asked.len())
             });
-            (scene.outcome(), scene.decide().asked.len())
-        });
-        assert_eq!(here, elsewhere, "{hint:?}");
+        let expected = if own && failure == FAILURE { (Ok(secs(1)), 1) } else { here };
+        assert_eq!(elsewhere, expected, "{hint:?} after {failure}");
+        assert_eq!(unanswered, here, "{hint:?} after {failure}");
     }
 }

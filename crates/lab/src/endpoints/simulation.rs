@@ -161,7 +161,7 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
             Event::Done { server, attempt } => run.done(server, attempt),
             Event::Refused(attempt, Refusal::Connection) => {
                 let failure = Failure::new(FailureKind::Connect);
-                run.end_attempt(attempt, Health::Unavailable, Verdict::NotProcessed(failure));
+                run.end_attempt(attempt, Health::NotConnected, Verdict::NotProcessed(failure));
             }
             Event::Refused(attempt, Refusal::QueueFull) => {
                 let failure = Failure::new(FailureKind::Server).with_code(503);
@@ -275,7 +275,7 @@ impl Run {
         if self.state(server) == State::Refuses {
             // The server died during the work.
             let failure = Failure::new(FailureKind::Network);
-            self.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
+            self.end_attempt(attempt, Health::Lost, Verdict::Transient(failure));
         } else if fails {
             let failure = Failure::new(FailureKind::Server).with_code(503);
             self.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
@@ -298,7 +298,7 @@ impl Run {
             // A failure with a code is an answer.
             Some(failure) => {
                 let elsewhere = elsewhere && failure.code().is_none();
-                self.fail(call, verdict, elsewhere, time);
+                self.fail(call, verdict, elsewhere, (Duration::from_nanos(sent), time));
             }
         }
     }
@@ -314,16 +314,17 @@ impl Run {
         }
     }
 
-    fn fail(&mut self, call: u64, verdict: Verdict, elsewhere: bool, now: Duration) {
+    fn fail(&mut self, call: u64, verdict: Verdict, elsewhere: bool, (sent, now): (Duration, Duration)) {
         let Some(client) = self.calls.get_mut(&call) else { return };
         let retries = client.retries.get_or_insert_with(|| Call::new(&self.schedule));
         let elapsed = now.saturating_sub(Duration::from_nanos(client.started));
         let failed = FailedAttempt::new(verdict, SERVICE_NAME, now);
-        let failed = failed.elapsed(elapsed).elsewhere(elsewhere);
+        let failed = failed.elapsed(elapsed).elsewhere(elsewhere).sent(sent);
         let decision = retries.failed(&self.terms, &failed, &self.schedule, &self.budget, &mut client.random);
         match decision {
             Decision::Retry { after } => self.queue.after(nanoseconds(after), Event::Retry(call)),
-            // Nothing here is resent.
+            // The attempt moves to another server.
+            Decision::Resend => self.queue.after(0, Event::Retry(call)),
             _ => {
                 retries.take_account().settle(CallEnd::Failed, SERVICE_NAME, &self.budget);
                 self.calls.remove(&call);

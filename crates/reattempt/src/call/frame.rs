@@ -110,10 +110,18 @@ impl Sending {
         }
     }
 
-    /// Opens the frame of a later attempt, after those to the endpoints in `trail`.
-    pub(crate) fn next(trail: Trail) -> SendingNext {
-        let outer = OuterTrail(TRAIL.replace(trail));
-        SendingNext { frame: Self { outer: FRAME.replace(Frame::Next) }, outer }
+    /// Opens the frame of an attempt after those to the endpoints in `trail`. A long trail is copied only if it has any.
+    pub(crate) fn next(trail: &Trail) -> SendingNext {
+        if trail.ids().is_empty() {
+            return Self::first_again();
+        }
+        let outer = OuterTrail(TRAIL.replace(*trail));
+        SendingNext { frame: Self { outer: FRAME.replace(Frame::Next) }, outer: Some(outer) }
+    }
+
+    /// Opens the frame of a call's first attempt, which was sent before.
+    pub(crate) fn first_again() -> SendingNext {
+        SendingNext { frame: Self { outer: FRAME.replace(Frame::First) }, outer: None }
     }
 
     /// Closes the frame and returns the attempt's endpoint.
@@ -123,10 +131,11 @@ impl Sending {
     }
 }
 
-/// The frame of a later attempt. Dropping it also restores the outer trail.
+/// The frame of an attempt that is sent again or later. Dropping it also restores the outer trail.
 pub(crate) struct SendingNext {
     frame: Sending,
-    outer: OuterTrail,
+    /// `None` if the attempt has no trail.
+    outer: Option<OuterTrail>,
 }
 
 struct OuterTrail(Trail);
@@ -249,13 +258,10 @@ impl Tried {
     }
 }
 
-/// Returns the endpoints that the innermost frame's call has tried.
+/// Returns the endpoints that the innermost frame's call has tried, or `None` for a first attempt.
 #[inline]
-pub(crate) fn trail() -> Trail {
-    match FRAME.get() {
-        Frame::Next => TRAIL.get(),
-        _ => Trail::new(),
-    }
+pub(crate) fn trail() -> Option<Trail> {
+    if let Frame::Next = FRAME.get() { Some(TRAIL.get()) } else { None }
 }
 
 /// Records the endpoint of the attempt that is being sent. Only the first pick in a frame is recorded.
@@ -276,7 +282,7 @@ pub(crate) struct Late {
 
 #[derive(Debug)]
 struct Deferred {
-    trail: Trail,
+    trail: Option<Trail>,
     picked: Arc<OnceLock<Tried>>,
 }
 
@@ -312,7 +318,7 @@ impl Deferred {
     }
 
     fn send<R>(&self, send: impl FnOnce() -> R) -> R {
-        let frame = Sending::next(self.trail);
+        let frame = self.trail.as_ref().map_or_else(Sending::first_again, Sending::next);
         let sent = send();
         // Only the first pick is recorded.
         let _ = self.picked.set(frame.close());

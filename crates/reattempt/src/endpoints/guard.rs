@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket};
+use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Trail};
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
 
@@ -87,7 +87,10 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
     /// Picks an endpoint that the call has not tried, and records the pick for the outer retry layer.
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
-        let Some(pick) = self.set.pick(&frame::trail(), arrival.now, &mut OfThread) else {
+        // A first attempt has no trail, so it neither makes nor copies one.
+        let trail = frame::trail();
+        let trail = trail.as_ref().unwrap_or(const { &Trail::new() });
+        let Some(pick) = self.set.pick(trail, arrival.now, &mut OfThread) else {
             return Admit::Refused(EMPTY);
         };
         self.notify_all(pick.events);

@@ -48,6 +48,8 @@ pub(super) struct Running<T: CallTypes> {
     /// The numbers of the replaced attempts.
     pub(super) replaced: Vec<u32>,
     /// The number of refused attempts that were replaced by attempts at another endpoint.
+    pub(super) refusals: u32,
+    /// The number of attempts that were replaced because their endpoint accepted no connection.
     pub(super) moves: u32,
 }
 
@@ -92,6 +94,7 @@ impl<T: CallTypes> Running<T> {
             replacing: Vec::new(),
             resent: Resent::default(),
             replaced: Vec::new(),
+            refusals: 0,
             moves: 0,
         }
     }
@@ -114,6 +117,11 @@ impl<T: CallTypes> Running<T> {
     pub(super) fn tried<'a>(&'a self, number: u32, first: &'a Tried) -> Option<&'a Tried> {
         let sent = self.tried.iter().rev().find(|(of, _)| *of == number);
         sent.map(|(_, tried)| tried).or_else(|| (number == 1).then_some(first))
+    }
+
+    /// Returns the endpoint of the attempt that was sent last.
+    pub(super) fn last_tried<'a>(&'a self, first: &'a Tried) -> &'a Tried {
+        self.tried.last().map_or(first, |(_, tried)| tried)
     }
 
     /// Adds an attempt that was sent.

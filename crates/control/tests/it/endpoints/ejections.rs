@@ -1,13 +1,14 @@
 //! Ejections: reasons, times, the cap, and what counts as a failure.
 
 use proptest::prelude::*;
-use reattempt_control::EjectReason;
+use reattempt_control::EjectReason::{self, Asked, FailureRate, InARow, NoConnection};
+use reattempt_core::ServerHint;
 use reattempt_core::guard::BodyEnd;
 use reattempt_testing::secs;
 
 use super::*;
 
-fn ejected(events: &[EndpointEvent]) -> Vec<(&str, EjectReason, Duration)> {
+pub(super) fn ejected(events: &[EndpointEvent]) -> Vec<(&str, EjectReason, Duration)> {
     let ejected = events.iter().filter_map(|event| match event {
         EndpointEvent::Ejected { name, reason, lasts } => Some((&**name, *reason, *lasts)),
         _ => None,
@@ -282,8 +283,9 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// For any order of moments, durations and outcomes, at most half of the endpoints are ejected, no price falls
-    /// after a failure, abandoned attempts eject nothing, and the count of calls in flight is exact.
+    /// For any order of moments, durations and outcomes, at most half of the endpoints that can serve are ejected, one
+    /// is always in service, no price falls after a failure, abandoned attempts eject nothing, and the count of calls in
+    /// flight is exact.
     // E-12, E-4, E-11, E-14
     #[test]
     fn any_order_keeps_the_rules(length in 1_usize..12, steps in steps()) {
@@ -301,10 +303,15 @@ proptest! {
                         0 => Health::Served,
                         1 => Health::Overloaded,
                         2 => Health::Unavailable,
+                        3 => Health::Lost,
+                        4 => Health::NotConnected,
+                        5 => Health::Local,
                         _ => Health::Failed,
                     };
+                    let hint = ServerHint::After(Duration::from_millis(u64::from(outcome)));
                     let abandoned = outcome % 16 == 15;
-                    let ending = if abandoned { End::Abandoned { after } } else { End::judged(health, after) };
+                    let judged = End::Judged { health, hint, quota: None, after };
+                    let ending = if abandoned { End::Abandoned { after } } else { judged };
                     let events = listed(set.end_ticket(ticket, &ending, now, &mut Mixed(7)).events);
                     let seen = view(&set, &name, now);
                     if abandoned {
@@ -317,7 +324,12 @@ proptest! {
                 }
                 Step::End { .. } => {}
             }
-            prop_assert!(out(&set, now).len() <= length / 2);
+            // Of those that can serve at all, at most half are out.
+            let views = set.view(now);
+            let failing = |view: &&EndpointView| matches!(view.reason, Some(InARow | FailureRate));
+            let shut = views.iter().filter(|view| matches!(view.reason, Some(NoConnection | Asked))).count();
+            prop_assert!(views.iter().filter(failing).count() <= (length - shut) / 2);
+            prop_assert!(out(&set, now).len() < length);
             let in_flight: usize = set.view(now).iter().map(|view| view.in_flight).sum();
             prop_assert_eq!(in_flight, open.len());
         }
@@ -325,27 +337,30 @@ proptest! {
 }
 
 /// A body that breaks after a good head is a failure of its endpoint, and does not change the latency. After a head
-/// that was a failure it is counted once.
-// D-12
+/// that was a failure it is counted once, and so are bodies that break together.
+// D-12, C-8, trap 60
 #[test]
 fn broken_body_is_a_failure() {
-    let body = |set: &Set, health, over, now| {
+    let head = |set: &Set, health, now| {
         let ticket = ticket_of(set, "0", now);
-        let held = set.end_ticket(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap();
-        end_ticket(set, held, &End::Over(over), now + ms(500))
+        set.end_ticket(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap()
+    };
+    let body = |set: &Set, health, over, now| {
+        let held = head(set, health, now);
+        end_ticket(set, held, &End::Over(over), now + ms(100))
     };
     let set = set_of(3);
     assert_eq!(body(&set, Health::Served, BodyEnd::Complete, ms(1)), []);
     assert_eq!(body(&set, Health::Served, BodyEnd::Dropped, ms(1)), []);
-    assert_eq!(view(&set, "0", ms(501)).failing, 0.0);
+    assert_eq!(view(&set, "0", ms(101)).failing, 0.0);
     let latency = view(&set, "0", ms(1)).latency;
     assert_eq!(body(&set, Health::Served, BodyEnd::Broken, ms(1)), []);
-    assert_eq!(view(&set, "0", ms(501)).failing, 0.125);
+    assert_eq!(view(&set, "0", ms(101)).failing, 0.125);
     assert_eq!(view(&set, "0", ms(1)).latency, latency);
 
     let mut calls = 1;
     let events = loop {
-        let events = body(&set, Health::Served, BodyEnd::Broken, ms(2));
+        let events = body(&set, Health::Served, BodyEnd::Broken, ms(200) * calls);
         calls += 1;
         if !events.is_empty() {
             break events;
@@ -357,6 +372,14 @@ fn broken_body_is_a_failure() {
     let set = set_of(3);
     body(&set, Health::Failed, BodyEnd::Broken, ms(1));
     assert_eq!(view(&set, "0", ms(1)).failing, 0.125);
+
+    // Fifty bodies on one connection, which is lost.
+    let set = set_of(3);
+    let held: Vec<_> = (0..50).map(|_| head(&set, Health::Served, ms(1))).collect();
+    for held in held {
+        assert_eq!(end_ticket(&set, held, &End::Over(BodyEnd::Broken), ms(2)), []);
+    }
+    assert_eq!(view(&set, "0", ms(2)).failing, 0.125);
 }
 
 /// The caller's generator is called without a lock, for picks and for ejections.

@@ -18,6 +18,7 @@ struct World {
     random: Mixed,
     now: u64,
     refuses_after: u64,
+    refusal: Health,
     well_from: Duration,
     /// The number of attempts on each endpoint.
     attempts: Vec<u64>,
@@ -41,6 +42,7 @@ impl World {
             random: Mixed(length as u64),
             now: 0,
             refuses_after,
+            refusal: Health::NotConnected,
             well_from,
             attempts: vec![0; length],
             failed_calls: 0,
@@ -56,7 +58,7 @@ impl World {
         self.attempts[name] += 1;
         trail.push(picked.ticket.id());
         let (health, takes) = match name == 0 && now < self.well_from {
-            true => (Health::Unavailable, self.refuses_after),
+            true => (self.refusal, self.refuses_after),
             false => (Health::Served, 15 * MS + self.random.below(10 * MS)),
         };
         self.in_flight.push(Reverse((self.now + takes, self.open.len() as u64)));
@@ -101,16 +103,20 @@ impl World {
     }
 }
 
+/// The outcomes of a dead endpoint: it accepts no connection, hangs up, or a proxy answers for it.
+const REFUSALS: [Health; 3] = [Health::NotConnected, Health::Lost, Health::Unavailable];
+
 /// A dead endpoint gets at most 60 of the 60,000 calls per minute, and no call fails.
-// E-6
+// E-6, C-9
 #[test]
 fn dead_endpoint_gets_few_calls() {
-    for length in [2, 3, 5, 20] {
+    for (length, refusal) in [2, 3, 5, 20].into_iter().flat_map(|length| REFUSALS.map(|refusal| (length, refusal))) {
         let mut world = World::new(length, 300 * US, Duration::MAX);
+        world.refusal = refusal;
         for minute in 1..=2 {
             world.run(secs(60 * minute));
             let (dead, _) = world.share();
-            assert!((1..=60).contains(&dead), "{dead} with {length}");
+            assert!((1..=60).contains(&dead), "{dead} with {length}, {refusal:?}");
         }
         assert_eq!(world.failed_calls, 0);
     }
@@ -121,14 +127,15 @@ fn dead_endpoint_gets_few_calls() {
 // E-6
 #[test]
 fn returned_endpoint_gets_its_share() {
-    for length in [2, 3, 5, 20] {
+    for (length, refusal) in [2, 3, 5, 20].into_iter().flat_map(|length| REFUSALS.map(|refusal| (length, refusal))) {
         let mut world = World::new(length, 300 * US, secs(45));
+        world.refusal = refusal;
         world.run(secs(45));
         world.share();
         world.run(secs(165));
         let (_, share) = world.share();
         let fair = 1.0 / length as f64;
-        assert!(share > 0.4 * fair && share < 1.1 * fair, "{share} of {length}");
+        assert!(share > 0.4 * fair && share < 1.1 * fair, "{share} of {length}, {refusal:?}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Comparison of the set with a simple model, which implements every rule with lists and wide integers. Both must have
 //! the same picks, events and views after each of a million random steps.
 
+mod agreement;
+
 use std::collections::BTreeMap;
 
 use reattempt_control::{EjectReason, EndpointId};
@@ -24,6 +26,15 @@ struct Known {
     lost: bool,
     strikes: u32,
     since: u64,
+    /// The ejections for refused connections: the end, the mark, their number, and the end of the last one.
+    unreachable: Option<u64>,
+    unreachable_marked: bool,
+    unreachable_strikes: u32,
+    unreachable_since: u64,
+    on_trial: bool,
+    asked: Option<u64>,
+    /// The time at which the last event was seen.
+    event: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -34,6 +45,8 @@ struct Model {
     /// The tiers that take a part of the picks: the endpoints in service, and all.
     parts: BTreeMap<usize, (usize, usize)>,
     in_flight: BTreeMap<String, u128>,
+    /// The end of the next ejection, as of the last change.
+    due: u64,
 }
 
 /// Halves a value every 8,192 ms, with linear interpolation in between.
@@ -43,6 +56,12 @@ fn left(value: u128, since: u64, now: u64) -> u128 {
         (value, age) = (value / 2, age - 8192);
     }
     value - value * u128::from(age % 8192) / 16_384
+}
+
+/// Returns the random part of an ejection, up to a fifth of its time.
+fn spread(lasts: u64, random: &mut Mixed) -> u64 {
+    let most = u128::from(lasts / 5) * 1_000_000 + 1;
+    u64::try_from(((u128::from(random.next_u64()) * most) >> 64) / 1_000_000).unwrap()
 }
 
 impl Known {
@@ -60,8 +79,48 @@ impl Known {
     }
 
     fn let_in(&mut self, at: u64, well: bool) {
-        (self.until, self.since, self.marked, self.lost) = (None, at, false, false);
+        (self.until, self.since, self.marked) = (None, at, false);
         self.in_a_row = if well { 0 } else { 5 };
+    }
+
+    fn expire(&mut self, now: u64) {
+        if let Some(until) = self.unreachable {
+            self.unreachable_marked |= self.out;
+            if !self.unreachable_marked {
+                (self.unreachable, self.unreachable_since) = (None, now);
+            } else if until <= now {
+                (self.unreachable, self.unreachable_since) = (None, until);
+                (self.on_trial, self.unreachable_marked, self.in_a_row) = (true, false, 5);
+            }
+        }
+        if let Some(until) = self.until.filter(|until| *until <= now) {
+            let well = !self.out && self.failing(now) < ONE / 4;
+            self.let_in(until, well);
+        }
+        self.asked = self.asked.filter(|until| *until > now);
+    }
+
+    /// Ejects the endpoint for the next time of its series, and returns the end.
+    fn lasts(strikes: &mut u32, since: u64, times: &[u64], now: u64, random: &mut Mixed) -> u64 {
+        *strikes = strikes.saturating_sub(u32::try_from((now - since) / 30_000).unwrap());
+        let lasts = times[(*strikes as usize).min(times.len() - 1)];
+        *strikes += 1;
+        now + lasts + spread(lasts, random)
+    }
+
+    /// Returns the end of the longest ejection, and the reason of the strongest.
+    fn ejected(&self) -> Option<(u64, EjectReason)> {
+        let until = [self.unreachable, self.asked, self.until].into_iter().flatten().max()?;
+        let reason = match (self.unreachable, self.asked) {
+            (Some(_), _) => EjectReason::NoConnection,
+            (None, Some(_)) => EjectReason::Asked,
+            (None, None) => self.reason.unwrap(),
+        };
+        Some((until, reason))
+    }
+
+    fn is_shut(&self) -> bool {
+        self.unreachable.is_some() || self.asked.is_some()
     }
 }
 
@@ -156,13 +215,14 @@ impl Model {
         name: &str,
         outcome: Outcome,
         after: Duration,
-        now: u64,
+        exact: Duration,
         random: &mut Mixed,
     ) -> Vec<EndpointEvent> {
+        let now = u64::try_from(exact.as_millis()).unwrap();
         let sample = (after.as_nanos() / 256).clamp(1, u32::MAX.into());
         let Some(known) = self.known.get_mut(name) else { return vec![] };
         let latency = known.latency;
-        let failed = match outcome {
+        let (weight, wait) = match outcome {
             Outcome::Unsent => return vec![],
             Outcome::Abandoned => {
                 if latency.is_some_and(|(value, since)| sample > left(value, since, now)) {
@@ -173,10 +233,10 @@ impl Model {
             Outcome::Served => {
                 let above = latency.map_or(0, |(value, since)| left(value.saturating_sub(sample), since, now));
                 known.latency = Some((sample + above, now));
-                if known.failing.0 > 0 || known.in_a_row > 0 || known.marked {
+                if known.failing.0 > 0 || known.in_a_row > 0 || known.marked || known.unreachable_marked {
                     let failing = known.failing(now);
                     known.failing = (failing - failing.div_ceil(8), now);
-                    known.in_a_row = 0;
+                    (known.in_a_row, known.unreachable_marked) = (0, false);
                 }
                 known.window = known
                     .window
@@ -184,54 +244,87 @@ impl Model {
                     .map(|(since, failures, calls)| (since, failures, calls + 1));
                 return vec![];
             }
-            Outcome::Overloaded => false,
-            Outcome::Failed => true,
+            Outcome::Lost => {
+                if known.event.is_some_and(|seen| exact - after <= seen) {
+                    return vec![];
+                }
+                known.event = Some(exact);
+                (2, None)
+            }
+            Outcome::Overloaded | Outcome::NotConnected => (0, None),
+            Outcome::Failed => (1, None),
+            Outcome::Asked(wait) => (1, Some(wait)),
         };
         known.latency = latency.map(|(value, _)| (value.max(sample), now));
         known.raise(now);
-        if !failed {
+        let sent = now.saturating_sub(u64::try_from(after.as_millis()).unwrap());
+        if outcome == Outcome::NotConnected && !known.unreachable_marked {
+            self.expire(now);
+            let known = self.known.get_mut(name).unwrap();
+            if known.unreachable.is_none() && sent >= known.unreachable_since {
+                let times = [1_000, 2_000, 4_000, 8_000, 10_000];
+                let (strikes, since) = (&mut known.unreachable_strikes, known.unreachable_since);
+                known.unreachable = Some(Known::lasts(strikes, since, &times, now, random));
+            }
+            if known.unreachable.is_some() {
+                (known.unreachable_marked, known.on_trial) = (true, false);
+            }
+            return self.update_roster(now);
+        }
+        if weight == 0 {
             return vec![];
         }
-        known.in_a_row += 1;
+        known.in_a_row += weight;
         let open = known.window.filter(|window| now - window.0 < 10_000);
         let (since, failures, calls) = open.unwrap_or((now, 0, 0));
         known.window = Some((since, failures + 1, calls + 1));
         let rate = calls + 1 >= 20 && 2 * (failures + 1) > calls;
         let reason = match (known.in_a_row >= 5 && !known.marked, rate) {
-            (true, _) => EjectReason::InARow,
-            (false, true) => EjectReason::FailureRate,
-            (false, false) => return vec![],
+            (true, _) => Some(EjectReason::InARow),
+            (false, true) => Some(EjectReason::FailureRate),
+            (false, false) => None,
         };
+        if reason.is_none() && wait.is_none() {
+            return vec![];
+        }
         self.expire(now);
         let known = self.known.get_mut(name).unwrap();
-        let sent = now.saturating_sub(u64::try_from(after.as_millis()).unwrap());
-        if known.until.is_some() {
-            known.marked = true;
-            known.window = None;
-        } else if sent >= known.since {
-            let forgiven = u32::try_from((now - known.since) / 30_000).unwrap();
-            known.strikes = known.strikes.saturating_sub(forgiven);
-            let lasts = [5_000, 10_000, 20_000, 30_000][known.strikes.min(3) as usize];
-            known.strikes += 1;
-            let most = u128::from(lasts) / 5 * 1_000_000 + 1;
-            let spread = (u128::from(random.next_u64()) * most) >> 64;
-            known.until = Some(now + lasts + u64::try_from(spread / 1_000_000).unwrap());
-            (known.reason, known.marked, known.window) = (Some(reason), true, None);
+        let ejects = reason.is_some() && known.until.is_none() && sent >= known.since;
+        if let (Some(wait), Some(until)) = (wait, &mut known.asked) {
+            *until = (*until).max(now + wait);
+            if !ejects {
+                return vec![];
+            }
+        }
+        let asks = wait.is_some() && known.asked.is_none();
+        // Both ejections use one random number.
+        let mut drawn = *random;
+        if ejects || asks {
+            random.next_u64();
+        }
+        if let Some(reason) = reason {
+            if ejects {
+                let times = [5_000, 10_000, 20_000, 30_000];
+                known.until = Some(Known::lasts(&mut known.strikes, known.since, &times, now, &mut { drawn }));
+            }
+            if known.until.is_some() {
+                (known.reason, known.marked, known.window, known.on_trial) = (Some(reason), true, None, false);
+            }
+        }
+        if let Some(wait) = wait.filter(|_| asks) {
+            known.asked = Some(now + wait + spread(wait, &mut drawn));
         }
         self.update_roster(now)
     }
 
     fn expire(&mut self, now: u64) {
-        for known in self.known.values_mut() {
-            if let Some(until) = known.until.filter(|until| *until <= now) {
-                let well = !known.out && known.failing(now) < ONE / 4;
-                known.let_in(until, well);
-            }
-        }
+        self.known.values_mut().for_each(|known| known.expire(now));
     }
 
     fn update_roster(&mut self, now: u64) -> Vec<EndpointEvent> {
         let (mut events, old) = (vec![], self.majority.clone());
+        let ends = |known: &Known| [known.until, known.unreachable, known.asked];
+        let due = |model: &Self| model.known.values().flat_map(ends).flatten().min().unwrap_or(u64::MAX);
         let last = self.known.values().map(|known| known.tier).max();
         let tiers: Vec<_> = self.known.values().map(|known| known.tier).collect();
         self.majority.clear();
@@ -239,8 +332,14 @@ impl Model {
         for tier in std::collections::BTreeSet::from_iter(tiers) {
             let of = |known: &&Known| known.tier == tier;
             let length = self.known.values().filter(of).count();
-            let ejected = self.known.values().filter(of).filter(|known| known.until.is_some());
-            let majority = Some(tier) == last && ejected.count() > length / 2;
+            let open: Vec<_> = self.known.values().filter(of).filter(|known| !known.is_shut()).collect();
+            let failing = open.iter().filter(|known| known.until.is_some()).count();
+            let is_last = Some(tier) == last;
+            let all = is_last && open.is_empty();
+            let most_fail = is_last && failing > open.len() / 2;
+            let unproven = |known: &&Known| known.on_trial && !known.marked && known.in_a_row >= 5;
+            let tries = is_last && !all && open.iter().all(unproven);
+            let majority = all || most_fail || tries;
             let was = old.get(&tier).copied().unwrap_or(false);
             match (was, majority) {
                 (false, true) => events.push(EndpointEvent::MajorityFailing { tier }),
@@ -255,13 +354,16 @@ impl Model {
                 if was && !majority && known.until.is_some() && known.failing(now) < ONE / 4 {
                     known.let_in(now, true);
                 }
-                let was_out = std::mem::replace(&mut known.out, known.until.is_some() && !majority);
+                let shut = known.asked.is_some() || (known.unreachable.is_some() && !tries);
+                let is_out = !all && (shut || (known.until.is_some() && !most_fail));
+                let was_out = std::mem::replace(&mut known.out, is_out);
+                known.lost &= is_out;
                 let name = || name.as_str().into();
                 if known.out && !was_out {
                     events.push(EndpointEvent::Ejected {
                         name: name(),
-                        reason: known.reason.unwrap(),
-                        lasts: Duration::from_millis(known.until.unwrap() - now),
+                        reason: known.ejected().unwrap().1,
+                        lasts: Duration::from_millis(known.ejected().unwrap().0 - now),
                     });
                 } else if was_out && !known.out {
                     events.push(EndpointEvent::Returned { name: name() });
@@ -279,13 +381,13 @@ impl Model {
                 false => self.parts.remove(&tier),
             };
         }
+        self.due = due(self);
         events
     }
 
     /// Returns the events of a pick: ejections may have ended since the last step.
     fn before_pick(&mut self, now: u64) -> Vec<EndpointEvent> {
-        let due = self.known.values().any(|known| known.until.is_some_and(|until| until <= now));
-        if !due {
+        if self.due > now {
             return vec![];
         }
         self.expire(now);
@@ -309,150 +411,11 @@ impl Model {
 enum Outcome {
     Served,
     Failed,
+    Lost,
+    NotConnected,
+    /// A 503 that asks for a wait, in milliseconds.
+    Asked(u64),
     Overloaded,
     Abandoned,
     Unsent,
-}
-
-struct Open {
-    ticket: Ticket,
-    name: String,
-    sent: Duration,
-}
-
-fn agree(set: &Set, model: &Model, now: Duration) {
-    let at = u64::try_from(now.as_millis()).unwrap();
-    let views = set.view(now);
-    assert_eq!(views.len(), model.order.len());
-    for (view, name) in views.iter().zip(&model.order) {
-        let known = &model.known[name];
-        let latency = known.latency(at).map(|units| u64::try_from(units * 256).unwrap());
-        let out = known.until.filter(|until| known.out && *until > at).map(|until| until - at);
-        assert_eq!((&*view.name, view.tier), (name.as_str(), known.tier));
-        assert_eq!(view.in_flight as u128, model.in_flight.get(name).copied().unwrap_or(0));
-        assert_eq!(view.latency, latency.map(Duration::from_nanos), "{name}");
-        assert_eq!(view.failing * 65_536.0, known.failing(at) as f64, "{name}");
-        assert_eq!(view.out, out.map(Duration::from_millis), "{name}");
-    }
-}
-
-fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
-    let (mut choice, mut random, set) = (Mixed(seed), Mixed(!seed), Set::new());
-    let (mut model, mut now) = (Model::default(), Duration::from_secs(1));
-    let mut seen = BTreeMap::new();
-    let mut open = Vec::<Open>::new();
-    let mut calls = vec![(Trail::new(), Vec::<(EndpointId, String)>::new()); 4];
-    for step in 0..steps {
-        now += match choice.below(100) {
-            0 => Duration::from_millis(choice.below(4_000)),
-            1 if choice.below(20) == 0 => Duration::from_secs(choice.below(60)),
-            _ => Duration::from_micros(choice.below(10_000)),
-        };
-        let at = u64::try_from(now.as_millis()).unwrap();
-        // About a fifth of the endpoints always fail; at times, most of them do.
-        let bad = if (at / 20_000).is_multiple_of(3) { 4 } else { 1 };
-        if step.is_multiple_of(2000) {
-            let length = 1 + choice.below(12);
-            let tiers = 1 + choice.below(3);
-            let name = |_| (choice.below(tiers), choice.below(16));
-            let drawn: BTreeMap<_, _> = (0..length).map(name).map(|(tier, name)| (name, tier)).collect();
-            let names: Vec<_> =
-                drawn.into_iter().map(|(name, tier)| (usize::try_from(tier).unwrap(), name.to_string())).collect();
-            let events = listed(set.update(names.clone(), |_| (), now));
-            assert_eq!(events, model.update(&names, at));
-            // Attempts on removed endpoints no longer count. If a name comes back, it is a new endpoint.
-            open.retain(|open| model.known.contains_key(&open.name));
-        }
-        if open.len() < 30 && choice.below(2) == 0 {
-            let call = usize::try_from(choice.below(4)).unwrap();
-            let (trail, tried) = &mut calls[call];
-            let current: Vec<_> = set.view(now).iter().map(|view| view.id).collect();
-            let names: Vec<_> = tried
-                .iter()
-                .rev()
-                .take(Trail::LENGTH)
-                .filter(|(id, _)| current.contains(id))
-                .map(|(_, name)| name.clone())
-                .collect();
-            let events = model.before_pick(at);
-            let mut drawn = random;
-            let expected = model.pick(&names, at, &mut drawn).unwrap();
-            let picked = set.pick(trail, now, &mut random).unwrap();
-            let name = picked.ticket.name().to_string();
-            assert_eq!((&name, picked.elsewhere), (&expected.0, expected.1), "step {step}");
-            for event in &events {
-                *seen.entry(kind(event)).or_default() += 1;
-            }
-            assert_eq!((random, listed(picked.events)), (drawn, events));
-            trail.push(picked.ticket.id());
-            tried.push((picked.ticket.id(), name.clone()));
-            if choice.below(3) == 0 {
-                calls[call] = (Trail::new(), vec![]);
-            }
-            *model.in_flight.entry(name.clone()).or_default() += 1;
-            *seen.entry("picks").or_default() += 1;
-            *seen.entry("shared").or_default() += u64::from(model.splits());
-            *seen.entry("elsewhere").or_default() += u64::from(picked.elsewhere);
-            open.push(Open { ticket: picked.ticket, name, sent: now });
-        } else if !open.is_empty() {
-            let which = usize::try_from(choice.below(open.len() as u64)).unwrap();
-            let Open { ticket, name, sent } = open.swap_remove(which);
-            let number: u64 = name.parse().unwrap();
-            let outcome = match choice.below(20) {
-                0 => Outcome::Abandoned,
-                1 => Outcome::Unsent,
-                2 => Outcome::Overloaded,
-                3 => Outcome::Failed,
-                _ if number % 5 < bad => Outcome::Failed,
-                number if name.len() == 2 && number < 14 => Outcome::Failed,
-                _ => Outcome::Served,
-            };
-            let after = now - sent;
-            let over = match outcome {
-                Outcome::Served => End::judged(Health::Served, after),
-                Outcome::Failed => End::judged(Health::Failed, after),
-                Outcome::Overloaded => End::judged(Health::Overloaded, after),
-                Outcome::Abandoned => End::Abandoned { after },
-                Outcome::Unsent => End::Unsent,
-            };
-            let mut drawn = random;
-            let expected = model.end_ticket(&name, outcome, after, at, &mut drawn);
-            *model.in_flight.get_mut(&name).unwrap() -= 1;
-            let events = listed(set.end_ticket(ticket, &over, now, &mut random).events);
-            for event in &events {
-                *seen.entry(kind(event)).or_default() += 1;
-            }
-            assert_eq!((random, events), (drawn, expected), "step {step}");
-        }
-        if step.is_multiple_of(16) {
-            agree(&set, &model, now);
-        }
-    }
-    seen
-}
-
-fn kind(event: &EndpointEvent) -> &'static str {
-    match event {
-        EndpointEvent::Ejected { reason: EjectReason::InARow, .. } => "in a row",
-        EndpointEvent::Ejected { .. } => "by rate",
-        EndpointEvent::Returned { .. } => "returned",
-        EndpointEvent::MajorityFailing { .. } => "majority",
-        _ => "minority",
-    }
-}
-
-/// The set and the model have the same picks, events and views after each of many random steps, for 1 to 12 endpoints
-/// in 1 to 3 tiers.
-// E-1, E-4, E-10, E-11, E-14, E-20
-#[test]
-fn set_agrees_with_plain_model() {
-    let mut seen = BTreeMap::<_, u64>::new();
-    for seed in 0..10 {
-        for (kind, count) in run(seed, 100_000) {
-            *seen.entry(kind).or_default() += count;
-        }
-    }
-    for kind in ["picks", "elsewhere", "shared", "in a row", "by rate", "returned", "majority", "minority"] {
-        assert!(seen.get(kind).is_some_and(|count| *count >= 5), "{kind}: {seen:?}");
-    }
 }

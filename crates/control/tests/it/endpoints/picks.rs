@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use reattempt_core::MOST_MOVES;
 use reattempt_core::guard::BodyEnd;
 use reattempt_testing::secs;
 
@@ -65,10 +66,12 @@ fn cheapest_follows_once_all_are_tried() {
     }
 }
 
-/// A trail remembers the last seven endpoints.
+/// A trail remembers the endpoints of twelve attempts and three moves.
+// C-3
 #[test]
-fn trail_forgets_the_eighth() {
-    let set = set_of(9);
+fn trail_forgets_the_sixteenth() {
+    assert_eq!(Trail::LENGTH, 12 + MOST_MOVES as usize);
+    let set = set_of(17);
     let ids: Vec<_> = set.view(Duration::ZERO).iter().map(|view| view.id).collect();
     let mut trail = Trail::new();
     ids.iter().for_each(|id| trail.push(*id));

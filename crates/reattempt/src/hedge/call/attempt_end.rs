@@ -60,11 +60,11 @@ impl<T: CallTypes> Call<T> {
         }
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
-        let (sorted, facts) = self.sort(outcome, cut_off);
+        let (sorted, facts) = self.sort(number, outcome, cut_off);
         let refused = sorted.event == HedgeEvent::Refused;
         // A hedge that a guard refuses at its first poll was not sent. The guard notifies its own observer.
         let by_guard = refused && facts.refused.is_some();
-        let moves = !is_logged && (sorted.unsent || self.lacks_connection(number, &sorted)) && self.moves(number);
+        let moves = !is_logged && self.moves(number, &sorted);
         let not_sent = self.running.as_mut().is_some_and(|running| {
             by_guard && !moves && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some()
         });
@@ -134,7 +134,12 @@ impl<T: CallTypes> Call<T> {
 
     /// Classifies an outcome, and determines its facts, unless it is a success. If an attempt was cut off from the
     /// request body, that caused its error.
-    fn sort(&self, outcome: Result<&T::Response, &(dyn Error + 'static)>, cut_off: bool) -> (Sorted, OutcomeFacts) {
+    fn sort(
+        &self,
+        number: u32,
+        outcome: Result<&T::Response, &(dyn Error + 'static)>,
+        cut_off: bool,
+    ) -> (Sorted, OutcomeFacts) {
         let protocol = &self.shared.policy.settings.protocol;
         let classify = || protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
         let of_response = outcome.is_ok().then(classify);
@@ -152,7 +157,10 @@ impl<T: CallTypes> Call<T> {
             let unsent = facts.refused.is_some() && matches!(classify().verdict, Verdict::NotProcessed(_));
             return (Sorted { unsent, ..Sorted::of(HedgeEvent::Refused) }, facts);
         }
-        let classification = of_response.unwrap_or_else(classify);
+        let mut classification = of_response.unwrap_or_else(classify);
+        if facts.responded && self.is_elsewhere(number) {
+            classification.hint = classification.hint_elsewhere();
+        }
         let event = HedgeEvent::of(&classification, facts.responded);
         let facts = facts.under(classification.verdict);
         let evidence = classification.verdict.failure().map(|_| facts.evidence(classification.verdict));
@@ -196,19 +204,26 @@ impl<T: CallTypes> Call<T> {
         }
     }
 
-    /// Returns `true` if the attempt's endpoint accepted no connection, and the budget permits a move to another one.
-    fn lacks_connection(&self, number: u32, sorted: &Sorted) -> bool {
-        sorted.evidence.is_some_and(|evidence| {
+    /// Returns `true` if this attempt moves to another endpoint, because a guard refused it or its endpoint accepted no
+    /// connection.
+    fn moves(&mut self, number: u32, sorted: &Sorted) -> bool {
+        let unreachable = sorted.evidence.filter(|evidence| {
             let is_unsent = evidence.work == Work::None && evidence.undone.is_none();
-            is_unsent && evidence.failure.kind() == FailureKind::Connect && self.allows(number, evidence)
-        })
+            is_unsent && evidence.failure.kind() == FailureKind::Connect
+        });
+        match unreachable {
+            _ if sorted.unsent => self.leaves_guard(number),
+            Some(evidence) => self.leaves_unreachable(number, evidence),
+            None => false,
+        }
     }
 
     /// Returns `true` if the budget permits that an unprocessed attempt is replaced without a permit.
     pub(super) fn allows(&self, number: u32, evidence: Evidence) -> bool {
         let (now, evidence) = (clock::since_epoch(Instant::now()), self.sent_at(number, evidence));
         let mut allows = true;
-        self.with_destination(|destination| {
+        // Calls that are not hedged move too, so the budget is asked for them as well.
+        self.with_any_destination(|destination| {
             allows = self.shared.policy.settings.budget.on_unprocessed(destination, &evidence, now);
         });
         allows

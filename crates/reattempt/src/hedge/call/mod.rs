@@ -230,7 +230,7 @@ impl<T: CallTypes> Call<T> {
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
         let trail = running.trail(&first);
-        running.push(number, send_next(&mut service, attempt, trail, deadline));
+        running.push(number, send_next(&mut service, attempt, &trail, deadline));
         running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
     }

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use reattempt_core::{Evidence, Signs, Undone, Verdict};
+use reattempt_core::{Evidence, MOST_MOVES, Signs, Undone, Verdict};
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
@@ -29,18 +29,41 @@ impl<T: CallTypes> Call<T> {
             && (!matches!(kind, Undone::Refused | Undone::Excluded) || self.allows(number, evidence()))
     }
 
-    /// Returns `true` if this attempt moves to another endpoint, because a guard refused it or its endpoint accepted no
-    /// connection. A call's attempts move at most `max_attempts` times in total.
-    pub(in crate::hedge) fn moves(&mut self, number: u32) -> bool {
-        let running = self.running.as_ref();
-        let tried = running.map_or((number == 1).then_some(&self.first), |running| running.tried(number, &self.first));
-        if !tried.and_then(Tried::pick).is_some_and(|pick| pick.elsewhere) || !self.can_replace() {
+    /// Returns `true` if this attempt, which a guard refused, moves to another endpoint. A call's attempts do so at most
+    /// `max_attempts` times in total.
+    pub(in crate::hedge) fn leaves_guard(&mut self, number: u32) -> bool {
+        if !self.can_move(number) {
             return false;
         }
         let most = self.terms.limits.max_attempts;
         let running = self.running();
-        running.moves = running.moves.saturating_add(1);
-        running.moves <= most
+        running.refusals = running.refusals.saturating_add(1);
+        running.refusals <= most
+    }
+
+    /// Returns `true` if this attempt, whose endpoint accepted no connection, moves to another one. A call's attempts do
+    /// so at most [`MOST_MOVES`] times in total, and only if the budget agrees (C-3).
+    pub(in crate::hedge) fn leaves_unreachable(&mut self, number: u32, evidence: Evidence) -> bool {
+        let moves = self.running.as_ref().map_or(0, |running| running.moves);
+        if moves >= MOST_MOVES || !self.can_move(number) || !self.allows(number, evidence) {
+            return false;
+        }
+        self.running().moves = moves + 1;
+        true
+    }
+
+    fn can_move(&self, number: u32) -> bool {
+        self.is_elsewhere(number) && self.can_replace()
+    }
+
+    /// Returns `true` if there is an endpoint that the call has not tried, as of this attempt. Attempts sent later may
+    /// have tried those that were left for this one.
+    pub(super) fn is_elsewhere(&self, number: u32) -> bool {
+        let (running, first) = (self.running.as_ref(), &self.first);
+        let tried = running.map_or((number == 1).then_some(first), |running| running.tried(number, first));
+        let last = running.map_or(Some(first), |running| Some(running.last_tried(first)));
+        let is_left = |tried: Option<&Tried>| tried.and_then(Tried::pick).map(|pick| pick.elsewhere);
+        is_left(tried) == Some(true) && is_left(last) != Some(false)
     }
 
     /// Returns `true` if the request can be sent again, in place of an attempt, within the call's time.
@@ -94,7 +117,7 @@ impl<T: CallTypes> Call<T> {
             let attempt = protocol.again(saved, next, &mut self.saved);
             running.watches.extend(watch.map(|watch| (number, watch)));
             let trail = running.trail(&self.first);
-            running.push(number, send_next(&mut service, attempt, trail, self.context.deadline));
+            running.push(number, send_next(&mut service, attempt, &trail, self.context.deadline));
         }
         None
     }

@@ -224,9 +224,9 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     #[inline(never)]
     fn reopen_frame(&self) -> Option<SendingNext> {
         match (self.first, &self.retrying) {
-            (Frame::First, _) => Some(Sending::next(Trail::new())),
+            (Frame::First, _) => Some(Sending::first_again()),
             (Frame::None | Frame::Deferred, Some(retrying)) if retrying.tried.is_missing() => {
-                Some(Sending::next(retrying.trail))
+                Some(Sending::next(&retrying.trail))
             }
             _ => None,
         }

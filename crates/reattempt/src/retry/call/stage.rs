@@ -224,7 +224,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             progress.on_send(Instant::now());
         }
         let service = retrying.service.as_mut()?;
-        let (sent, tried) = send_next(service, attempt, *retrying.trail, self.context.deadline);
+        let (sent, tried) = send_next(service, attempt, retrying.trail, self.context.deadline);
         *retrying.tried = tried;
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         *service = service.clone();
