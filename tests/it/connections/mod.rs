@@ -2,6 +2,8 @@
 
 mod server;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,8 +12,9 @@ use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use reattempt::observe::Event;
 use reattempt::report::AttemptOutcome;
-use reattempt::{ReplayBody, Report, RetryBudget, RetryLayer, RetryPolicy};
+use reattempt::{ReplayBody, Report, RetryLayer, RetryPolicy};
 use tower::{Layer, ServiceExt};
 
 use server::{Frames, Then};
@@ -121,23 +124,59 @@ async fn gets_of_a_broken_connection_all_succeed() {
     assert_eq!(lowest, Some(10.0 - 80.0 + 10.0));
 }
 
-/// A server that refuses every stream for ever gets at most one more attempt per call in three flights, and no spin.
-// C-2, CI-3
-#[tokio::test]
-async fn server_that_refuses_all_is_bounded() {
-    let refuses = |_: usize, waiting: &[u32]| Then::Refuse { refused: waiting.to_vec(), limit: 100, answered: vec![] };
-    let server = Frames::start(refuses).await;
-    let arrivals = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let count = std::sync::Arc::clone(&arrivals);
-    let policy = RetryPolicy::http().budget(RetryBudget::cautious()).observe(move |_, event| {
-        if let reattempt::observe::Event::AttemptFailed { .. } = event {
-            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+/// Counts the failed attempts of a policy's calls.
+fn counted(policy: RetryPolicy) -> (RetryPolicy, Arc<AtomicU32>) {
+    let attempts = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&attempts);
+    let policy = policy.observe(move |_, event| {
+        if let Event::AttemptFailed { .. } = event {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    for _ in 0..20 {
-        assert!(calls(&server, Method::POST, 10, policy.clone()).await.is_empty());
+    (policy, attempts)
+}
+
+/// A server that proves for ever that it has processed nothing gets a bounded number of attempts, and no call spins or
+/// hangs. It refuses every stream, excludes every stream by a GOAWAY, or resets every connection.
+// C-2, CI-3
+#[tokio::test]
+async fn server_that_takes_nothing_is_bounded() {
+    type Script = fn(usize, &[u32]) -> Then;
+    let scripts: [Script; 3] = [
+        |_, waiting| Then::Refuse { refused: waiting.to_vec(), limit: 100, answered: vec![] },
+        |_, _| Then::GoAway(vec![]),
+        |_, _| Then::Reset,
+    ];
+    for script in scripts {
+        let server = Frames::start(script).await;
+        let (policy, attempts) = counted(RetryPolicy::http());
+        for _ in 0..20 {
+            assert!(calls(&server, Method::POST, 10, policy.clone()).await.is_empty());
+        }
+        assert_eq!(server.served(), 0);
+        let attempts = attempts.load(Ordering::Relaxed);
+        // 200 first attempts; each flight of ten is replaced at most once for each kind, and only three times without a
+        // success if the server had the request. At most ten retries have a token.
+        assert!((200..=200 + 200 + 30 + 10).contains(&attempts), "{attempts}");
     }
-    let attempts = arrivals.load(std::sync::atomic::Ordering::Relaxed);
-    // 200 first attempts, three flights of ten replacements, and the retries of at most ten tokens.
-    assert!((200..=200 + 30 + 10).contains(&attempts), "{attempts}");
+}
+
+/// A server that closes each connection before it sends its settings has accepted nothing, so the calls end with its
+/// error after a bounded number of attempts.
+#[tokio::test]
+async fn server_that_closes_at_once_is_bounded() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let accepting = tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+    let (policy, attempts) = counted(RetryPolicy::http());
+    let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http::<ReplayBody<Full<Bytes>>>();
+    let client = RetryLayer::new(policy).layer(client);
+    for _ in 0..20 {
+        let call = |_| client.clone().oneshot(Request::post(&url).body(Full::from("order")).unwrap());
+        let results = tokio::time::timeout(BOUND, join_all((0..10).map(call))).await.unwrap();
+        assert!(results.iter().all(Result::is_err));
+    }
+    accepting.abort();
+    let attempts = attempts.load(Ordering::Relaxed);
+    assert!((200..=200 + 2 * 200 + 266).contains(&attempts), "{attempts}");
 }

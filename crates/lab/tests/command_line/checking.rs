@@ -207,8 +207,8 @@ fn shared_budget_is_described() {
     let (code, text, errors) = run_with(&["check", "-"], "[a]\nbudget = \"fleet\"\n");
     assert_eq!((code, &*errors), (0, ""));
     let expected = "  Budget: three retries without a success, and two more for each success; a retry takes one of 10 \
-                    tokens, which its success gives back, and a success gives 0.2; all processes together have ten more \
-                    tokens for each destination, one in two seconds, and three for each retry that succeeds.\n";
+                    tokens, which its success gives back, and a success gives 0.2; the calls of one lost connection are \
+                    one failure; all processes together have ten more tokens for each destination, one in two seconds, and three for each retry that succeeds.\n";
     assert!(text.contains(expected), "{text}");
 }
 

@@ -83,7 +83,7 @@ fn fleet() -> String {
 fn cautious(capacity: f64) -> String {
     format!(
         "three retries without a success, and two more for each success; a retry takes one of {capacity} tokens, \
-         which its success gives back, and a success gives 0.2"
+         which its success gives back, and a success gives 0.2; the calls of one lost connection are one failure"
     )
 }
 
