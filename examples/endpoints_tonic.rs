@@ -9,8 +9,8 @@ use std::future::ready;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reattempt::RetryLayer;
 use reattempt::endpoints::Endpoints;
+use reattempt::{RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
 use tonic::Status;
 use tonic::transport::server::TcpIncoming;
@@ -39,7 +39,9 @@ async fn main() -> Result<(), BoxError> {
     };
     let balanced = pods.connect(channel).grpc();
     let endpoints = balanced.endpoints();
-    let client = HealthClient::new(RetryLayer::grpc().layer(balanced));
+    // A health check only reads, so it may be repeated.
+    let retries = RetryLayer::new(RetryPolicy::grpc().repeatable(true));
+    let client = HealthClient::new(retries.layer(balanced));
 
     five_servers::call_and_print(&servers, &endpoints, || {
         let mut client = client.clone();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reattempt::report::ReportSlot;
-use reattempt::{CallOptions, Report, RetryLayer};
+use reattempt::{CallOptions, Report, RetryLayer, RetryPolicy, StopReason};
 use tokio::net::TcpListener;
 use tonic::service::InterceptorLayer;
 use tonic::transport::server::TcpIncoming;
@@ -22,10 +22,11 @@ use tower::{BoxError, ServiceBuilder};
 async fn main() -> Result<(), BoxError> {
     let server = flaky_server().await?;
 
-    // UNAVAILABLE and RESOURCE_EXHAUSTED are retried, after the delay that the server asks for, if
-    // any.
+    // No status proves that the server did nothing. So UNAVAILABLE and RESOURCE_EXHAUSTED are retried
+    // only for calls that may be repeated. A health check only reads, so here all calls may. If the
+    // server asks for a delay, it is obeyed.
     let channel = ServiceBuilder::new()
-        .layer(RetryLayer::grpc())
+        .layer(RetryLayer::new(RetryPolicy::grpc().repeatable(true)))
         .service(Endpoint::from_shared(format!("http://{server}"))?.connect_lazy());
     let mut client = HealthClient::new(channel);
 
@@ -35,17 +36,16 @@ async fn main() -> Result<(), BoxError> {
     println!("check: {} after {} retries\n{report}\n", state.as_str_name(), report.retries());
     assert_eq!((state, report.retries()), (ServingStatus::Serving, 2));
 
-    // A deadline may pass after the work is done. So DEADLINE_EXCEEDED is retried only for calls
-    // that are marked as repeatable.
+    // A call that must not run twice has options of its own.
+    let slot = ReportSlot::default();
     let mut request = Request::new(HealthCheckRequest::default());
-    request.extensions_mut().insert(CallOptions::new().repeatable(true));
-    let report = client.check(request).await?.extensions().get::<Report>().cloned();
-    let report = report.ok_or("a report of the retry")?;
-    println!("check, repeatable:\n{report}\n");
-    assert_eq!(report.retries(), 1);
+    request.extensions_mut().insert(CallOptions::new().repeatable(false).report_to(&slot));
+    let Err(status) = client.check(request).await else { return Err("a deadline that has passed".into()) };
+    let report = slot.take().ok_or("a report of the failure")?;
+    println!("check, not repeatable: {}\n{report}\n", status.message());
+    assert_eq!((status.code(), report.stop_reason()), (Code::DeadlineExceeded, StopReason::NotRepeatable));
 
     // An error that no retry can fix is returned as it is.
-    let slot = ReportSlot::default();
     let mut request = Request::new(HealthCheckRequest { service: "unheard-of".to_owned() });
     request.extensions_mut().insert(CallOptions::new().report_to(&slot));
     let Err(status) = client.check(request).await else { return Err("a service unknown".into()) };

@@ -74,7 +74,7 @@ async fn generated_client_uses_each_channel() {
     let addresses = [wells[0].address, wells[1].address, ill.address, dead];
     let balanced = Endpoints::list(addresses).unwrap().connect(channel).grpc();
     let handle = balanced.endpoints();
-    let policy = RetryPolicy::grpc().backoff(Constant::new(Duration::from_millis(1))).max_attempts(4);
+    let policy = RetryPolicy::grpc().repeatable(true).backoff(Constant::new(Duration::from_millis(1))).max_attempts(4);
     let client = RetryLayer::new(policy).layer(balanced);
     let mut health = HealthClient::new(client);
     for _ in 0..40 {

@@ -95,7 +95,7 @@ impl Running {
         let reader = PeriodicReader::builder(exporter.clone()).build();
         let provider = SdkMeterProvider::builder().with_reader(reader).build();
         let metrics = GrpcMetrics::new(&provider, "dns:///echo").enable(RetryMetric::ALL);
-        let policy = RetryPolicy::grpc().backoff(Constant::immediate());
+        let policy = RetryPolicy::grpc().repeatable(true).backoff(Constant::immediate());
         let client = ServiceBuilder::new()
             .layer(metrics.around(RetryLayer::new(policy)))
             .service(change(Endpoint::from_shared(url).unwrap()).connect_lazy());

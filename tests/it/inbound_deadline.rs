@@ -78,7 +78,7 @@ struct App {
 
 impl App {
     fn of(upstream: &Running) -> Self {
-        let policy = RetryPolicy::grpc().backoff(Constant::immediate());
+        let policy = RetryPolicy::grpc().repeatable(true).backoff(Constant::immediate());
         let client = HealthClient::new(RetryLayer::new(policy).layer(upstream.channel()));
         Self { client, left: Told::default() }
     }

@@ -73,17 +73,22 @@ fn channel(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy()
 }
 
-/// Returns the default policy with a short delay.
+/// Returns a policy with a short delay, for calls that may be repeated.
 fn quick() -> RetryPolicy<Grpc, Constant> {
-    RetryPolicy::grpc().backoff(Constant::new(Duration::from_millis(10)))
+    RetryPolicy::grpc().repeatable(true).backoff(Constant::new(Duration::from_millis(10)))
 }
 
 type Quick = Retry<Channel, RetryPolicy<Grpc, Constant>>;
 
 /// Returns a client for one server, and the slot of its reports.
 fn client(server: &Server) -> (HealthClient<Quick>, ReportSlot) {
+    client_of(server, quick())
+}
+
+/// Returns a client with this policy, and the slot of its reports.
+fn client_of(server: &Server, policy: RetryPolicy<Grpc, Constant>) -> (HealthClient<Quick>, ReportSlot) {
     let slot = ReportSlot::default();
-    let retry = ServiceBuilder::new().layer(RetryLayer::new(quick())).service(channel(server.address));
+    let retry = ServiceBuilder::new().layer(RetryLayer::new(policy)).service(channel(server.address));
     (HealthClient::new(retry.with_options(CallOptions::new().report_to(&slot))), slot)
 }
 
@@ -101,8 +106,9 @@ fn unavailable(pushback: &'static str) -> Status {
 #[tokio::test]
 async fn tn_1_default_layer_fits_generated_client() {
     let server = Server::start([Status::unavailable("one"), Status::resource_exhausted("two")]).await;
+    let layer = RetryLayer::new(RetryPolicy::grpc().repeatable(true));
     let channel: Retry<Channel, RetryPolicy<Grpc>> =
-        ServiceBuilder::new().layer(RetryLayer::grpc()).service(channel(server.address));
+        ServiceBuilder::new().layer(layer).service(channel(server.address));
     let mut client = HealthClient::new(channel);
     let answer = tokio::spawn(async move { client.check(check("")).await }).await.unwrap().unwrap();
     assert_eq!(answer.extensions().get::<Report>().unwrap().retries(), 2);
@@ -149,7 +155,7 @@ async fn permanent_code_is_not_retried() {
 #[tokio::test]
 async fn deadline_is_retried_if_repeatable() {
     let server = Server::start([Status::deadline_exceeded("one"), Status::deadline_exceeded("two")]).await;
-    let (mut client, slot) = client(&server);
+    let (mut client, slot) = client_of(&server, quick().repeatable(false));
     let status = client.check(check("")).await.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, "one"));
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);

@@ -132,7 +132,8 @@ pub(crate) fn exceptions<'a>(cell: &Cell, all: impl Iterator<Item = &'a Observed
 fn has_read(cell: &Cell) -> bool {
     let alone = cell.protocol == Protocol::Http1 || cell.calls == 1;
     // A status or the end of a stream is the answer to one request.
-    let answers = matches!(cell.fault, Fault::Busy | Fault::EarlyBusy | Fault::ResetStream | Fault::DeadlineExceeded);
+    let answers = matches!(cell.fault, Fault::Busy | Fault::EarlyBusy | Fault::ResetStream)
+        || matches!(cell.fault, Fault::Unavailable | Fault::Exhausted | Fault::DeadlineExceeded);
     // Over HTTP/2 the halves of several frames become whole ones, which end the connection.
     let stalls = cell.stalls() && !matches!(cell.fault, Fault::Accept(_) | Fault::Head(_));
     !matches!(cell.fault, Fault::Accept(_)) && (alone || answers || stalls)
@@ -149,14 +150,16 @@ fn row(cell: &Cell) -> Row {
         Fault::Accept(How::Reset | How::Close) if tls => Row::NotProcessed,
         Fault::Accept(How::Garbage) | Fault::BrokenHandshake if tls => Row::Unspecified,
         Fault::RefusedStream | Fault::GoAwayBelow => Row::NotProcessed,
-        Fault::Throttled | Fault::Unavailable | Fault::Exhausted => Row::NotProcessed,
+        Fault::Throttled => Row::NotProcessed,
         Fault::Certificate | Fault::NotFound | Fault::Internal => Row::Permanent,
         // gRPC translates the code of a reset into a status, of which the README does not speak.
         Fault::ResetStream if cell.protocol.is_grpc() => match cell.kind {
             Kind::Unmarked if cell.stack != Stack::Hedge => Row::Permanent,
             _ => Row::Unspecified,
         },
-        Fault::Busy | Fault::EarlyBusy | Fault::DeadlineExceeded | Fault::ResetStream => Row::Uncertain,
+        Fault::Busy | Fault::EarlyBusy | Fault::ResetStream => Row::Uncertain,
+        // A status of gRPC proves nothing.
+        Fault::Unavailable | Fault::Exhausted | Fault::DeadlineExceeded => Row::Uncertain,
         Fault::Accept(_) | Fault::Request(_) | Fault::Upload(_) | Fault::Whole(_) | Fault::Head(_) => Row::Uncertain,
         Fault::BrokenHandshake => Row::Uncertain,
     }

@@ -82,9 +82,9 @@ pub(crate) fn reply(cell: &Cell) -> Option<Reply> {
         Fault::GoAwayAbove => usual.end_with(End::GoAwayAbove(0)),
         Fault::ResetStream => Reply::default().cut(0).end_with(End::ResetStream(2)),
         Fault::ResetAfterHead => usual.cut(1).end_with(End::ResetStream(2)),
-        // In place of a response both mean that the call was not carried out.
-        Fault::Unavailable => Reply::grpc_error(14).carried_out(false),
-        Fault::Exhausted => Reply::grpc_error(8).carried_out(false),
+        // The server may have carried out the call before it sent the status.
+        Fault::Unavailable => Reply::grpc_error(14),
+        Fault::Exhausted => Reply::grpc_error(8),
         Fault::DeadlineExceeded => Reply::grpc_error(4),
         Fault::Internal => Reply::grpc_error(13),
         Fault::NoTrailers => usual.without_trailers(),

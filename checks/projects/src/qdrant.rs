@@ -25,8 +25,14 @@ fn points(server: &Server) -> Result<PointsClient<Retried>, Error> {
 
 pub(crate) async fn run() -> Outcome {
     let count = || CountPoints { collection_name: "a".into(), ..CountPoints::default() };
+    // The count only reads.
+    let reading = || {
+        let mut reading = tonic::Request::new(count());
+        reading.extensions_mut().insert(CallOptions::new().repeatable(true));
+        reading
+    };
     let server = Server::http2([Reply::grpc_error(UNAVAILABLE), Reply::grpc("")]).await?;
-    points(&server)?.count(count()).await?;
+    points(&server)?.count(reading()).await?;
     assert_arrivals("a count after UNAVAILABLE", server.ledger(), &["POST", "POST"]);
 
     let upsert = UpsertPoints { collection_name: "a".into(), ..UpsertPoints::default() };
@@ -34,11 +40,13 @@ pub(crate) async fn run() -> Outcome {
     points(&server)?.upsert(upsert).await.unwrap_err();
     assert_arrivals("an upsert after INTERNAL", server.ledger(), &["POST"]);
 
-    // A lost connection, for a call that only reads.
-    let mut reading = tonic::Request::new(count());
-    reading.extensions_mut().insert(CallOptions::new().repeatable(true));
+    let upsert = UpsertPoints { collection_name: "a".into(), ..UpsertPoints::default() };
+    let server = Server::http2([Reply::grpc_error(UNAVAILABLE)]).await?;
+    points(&server)?.upsert(upsert).await.unwrap_err();
+    assert_arrivals("an upsert after UNAVAILABLE", server.ledger(), &["POST"]);
+
     let server = Server::http2([Reply::reset(), Reply::grpc("")]).await?;
-    points(&server)?.count(reading).await?;
+    points(&server)?.count(reading()).await?;
     assert_arrivals("a repeatable count after a reset", server.ledger(), &["POST", "POST"]);
     Ok(())
 }

@@ -146,15 +146,17 @@ impl fmt::Display for Code {
 /// | code | verdict |
 /// |---|---|
 /// | OK | success |
-/// | UNAVAILABLE, RESOURCE_EXHAUSTED | not processed: the server refused the call, so any method may be retried |
-/// | DEADLINE_EXCEEDED | transient: retried only if the call may be repeated |
+/// | UNAVAILABLE, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED | transient: retried only if the call may be repeated |
 /// | any other | permanent |
+///
+/// No code proves that the server did no work. Proxies send UNAVAILABLE after their backend died with the call. Servers
+/// send RESOURCE_EXHAUSTED if the response of a finished call exceeds a limit.
 pub fn verdict_of_code(code: Code) -> Verdict {
     let failure = |kind| Failure::new(kind).with_code(code.number());
     match code {
         Code::Ok => Verdict::Success,
-        Code::Unavailable => Verdict::NotProcessed(failure(FailureKind::Server)),
-        Code::ResourceExhausted => Verdict::NotProcessed(failure(FailureKind::Throttled)),
+        Code::Unavailable => Verdict::Transient(failure(FailureKind::Server)),
+        Code::ResourceExhausted => Verdict::Transient(failure(FailureKind::Throttled)),
         Code::DeadlineExceeded => Verdict::Transient(failure(FailureKind::Timeout)),
         _ => Verdict::Permanent,
     }
@@ -199,22 +201,23 @@ mod tests {
         }
     }
 
+    /// No code proves that nothing was processed, so none allows a retry of every call.
+    // RET-7, C-12
     #[test]
-    fn three_codes_are_worth_a_retry() {
+    fn three_codes_are_transient() {
         for (code, _) in NAMES {
-            let expected = match code {
-                Code::Ok => "success",
-                Code::Unavailable | Code::ResourceExhausted => "unprocessed",
-                Code::DeadlineExceeded => "transient",
-                _ => "permanent",
+            let kind = match code {
+                Code::Unavailable => Some(FailureKind::Server),
+                Code::ResourceExhausted => Some(FailureKind::Throttled),
+                Code::DeadlineExceeded => Some(FailureKind::Timeout),
+                _ => None,
             };
-            let verdict = match verdict_of_code(code) {
-                Verdict::Success => "success",
-                Verdict::NotProcessed(_) => "unprocessed",
-                Verdict::Transient(_) => "transient",
-                _ => "permanent",
+            let expected = match (code, kind) {
+                (Code::Ok, _) => Verdict::Success,
+                (_, Some(kind)) => Verdict::Transient(Failure::new(kind).with_code(code.number())),
+                (_, None) => Verdict::Permanent,
             };
-            assert_eq!(verdict, expected, "{code}");
+            assert_eq!(verdict_of_code(code), expected, "{code}");
         }
     }
 

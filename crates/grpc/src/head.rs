@@ -60,22 +60,20 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 
 /// Returns the verdict for a response head, or `None` if the call is committed to this response.
 ///
-/// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has forwarded the request. For such a head, HTTP 502, 503 and 504 are therefore transient, but a call refused
-/// with 429 still counts as not processed.
+/// The verdict is that of [`verdict_of_code`]. A head never proves that nothing was processed. A head without
+/// `grpc-status` comes from a proxy, which may have forwarded the request. A server that knows that a retry is safe can
+/// ask for it with a [`pushback`].
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
-    let verdict = verdict_of_code(code_of_head(status, headers)?);
-    let by_server = headers.contains_key(GRPC_STATUS);
-    Some(match verdict {
-        Verdict::NotProcessed(failure) if !by_server && status.as_u16() != 429 => Verdict::Transient(failure),
-        verdict => verdict,
-    })
+    code_of_head(status, headers).map(verdict_of_code)
 }
 
 /// Reads `grpc-retry-pushback-ms`, the delay before the next attempt (PB-1 to PB-4, PB-9).
 ///
 /// The value is a signed 32-bit decimal number of milliseconds. The delay is used exactly, without jitter or cap. If
 /// the value is negative or malformed, or there are several values, the call must not be retried.
+///
+/// A delay is the server's own request for a retry, so the call may then be retried even if it is not marked as
+/// repeatable. It must still have a retryable code (PB-7).
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {
@@ -96,6 +94,7 @@ fn milliseconds(value: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use reattempt_core::{Failure, FailureKind};
 
     use super::*;
 
@@ -166,18 +165,20 @@ mod tests {
         assert_eq!(listed_code_of_head(unavailable, &HeaderMap::new()), Some(Code::Unavailable));
     }
 
-    // trap 24
+    /// Neither a proxy's status nor a server's code proves that nothing was processed.
+    // OUT-1, RET-7, C-12, trap 24
     #[test]
-    fn proxy_answer_proves_nothing() {
+    fn no_head_is_a_proof() {
         let verdict = |status, headers: &HeaderMap| verdict_of_head(StatusCode::from_u16(status).unwrap(), headers);
-        for status in [502, 503, 504] {
-            let of_proxy = verdict(status, &HeaderMap::new());
-            assert!(matches!(of_proxy, Some(Verdict::Transient(_))), "{status}: {of_proxy:?}");
+        let of_code = |code: Code, kind| Some(Verdict::Transient(Failure::new(kind).with_code(code.number())));
+        for status in [429, 502, 503, 504] {
+            let expected = of_code(Code::Unavailable, FailureKind::Server);
+            assert_eq!(verdict(status, &HeaderMap::new()), expected, "{status}");
         }
-        let refused = verdict(429, &HeaderMap::new());
-        assert!(matches!(refused, Some(Verdict::NotProcessed(_))), "{refused:?}");
-        let of_server = verdict(200, &headers("grpc-status", &[b"14"]));
-        assert!(matches!(of_server, Some(Verdict::NotProcessed(_))), "{of_server:?}");
+        let expected = of_code(Code::Unavailable, FailureKind::Server);
+        assert_eq!(verdict(200, &headers("grpc-status", &[b"14"])), expected);
+        let expected = of_code(Code::ResourceExhausted, FailureKind::Throttled);
+        assert_eq!(verdict(200, &headers("grpc-status", &[b"8"])), expected);
         assert_eq!(verdict(200, &HeaderMap::new()), None);
     }
 

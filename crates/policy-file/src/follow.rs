@@ -187,6 +187,9 @@ fn stack<P: RequestProtocol + Clone>(
     let mut protocol = protocol.clone();
     if let Some(policy) = policy {
         protocol.set_profile_classifier(policy.profile.classifier);
+        if let Some(repeatable) = policy.repeatable {
+            protocol.set_repeatable(repeatable);
+        }
     }
     let mut stack = PolicyStack::new(protocol);
     let Some(state) = states.get(policy.map(|policy| &*policy.name).unwrap_or_default()) else { return stack };

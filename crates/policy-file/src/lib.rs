@@ -75,6 +75,7 @@
 //! | `max_elapsed` | the maximum time from the start of a call to the start of its last attempt, or `"none"` | `"30s"` |
 //! | `max_server_delay` | the maximum delay that a server may ask for | `"60s"` |
 //! | `attempt_timeout` | the time limit for each attempt, up to the response head | none |
+//! | `repeatable` | `true` if every request may be processed twice, `false` if none may | by method and idempotency key; over gRPC, none may |
 //! | `budget` | `"cautious"`, `"ratio"`, `"aws_quota"`, `"fleet"`, `"none"`, or a table with numbers | `"cautious"` |
 //! | `guards` | the guards of each attempt, such as `"breaker:open_time=10s"` | none |
 //! | `endpoints` | the name of an endpoints section | none |

@@ -25,7 +25,7 @@ type Client = EchoClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>;
 fn client(server: &Running) -> (Client, ReportSlot) {
     let slot = ReportSlot::default();
     let channel = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
-    let policy = RetryPolicy::grpc().backoff(Constant::immediate());
+    let policy = RetryPolicy::grpc().repeatable(true).backoff(Constant::immediate());
     let retry = ServiceBuilder::new().layer(RetryLayer::new(policy)).service(channel.connect_lazy());
     let retry = retry.with_options(CallOptions::new().report_to(&slot));
     // Messages have no size limit here.

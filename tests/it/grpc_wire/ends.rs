@@ -8,7 +8,7 @@ async fn calls(script: &[Step]) -> (usize, usize) {
     let (server, answer, _) = call([script.to_vec()]).await;
     let repeatable = (server.calls(), answer.is_ok());
     let server = Server::start([script.to_vec()]).await;
-    let retry = ServiceBuilder::new().layer(RetryLayer::new(policy())).service(server.channel());
+    let retry = ServiceBuilder::new().layer(RetryLayer::new(unmarked())).service(server.channel());
     let answer = EchoClient::new(retry).say(Text::new("hello")).await;
     let once = (server.calls(), answer.is_ok());
     assert_eq!(repeatable.0 > 1, repeatable.1, "{script:?}");
@@ -70,7 +70,7 @@ async fn ret_5_reset_before_headers_is_no_proof() {
     for (reason, code) in rows {
         let script = [Step::Read, Step::Reset(reason)];
         let server = Server::start([script.to_vec()]).await;
-        let retry = ServiceBuilder::new().layer(RetryLayer::new(policy())).service(server.channel());
+        let retry = ServiceBuilder::new().layer(RetryLayer::new(unmarked())).service(server.channel());
         let status = EchoClient::new(retry).say(Text::new("hello")).await.unwrap_err();
         assert_eq!((status.code(), server.calls()), (code, 1), "{reason}: {status}");
     }

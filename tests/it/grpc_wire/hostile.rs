@@ -43,7 +43,7 @@ async fn out_2_twenty_calls_outlive_the_server() {
 #[tokio::test]
 async fn out_2_twenty_lost_calls_are_unavailable() {
     let server = Server::start(all_at_once(Step::Cut)).await;
-    let client = client_of(&server, policy());
+    let client = client_of(&server, unmarked());
     let ends = twenty(&client, &CallOptions::new()).await;
     assert_eq!(ends, vec![Err(Code::Unavailable); 20]);
     assert_eq!(server.calls(), 20);

@@ -38,9 +38,14 @@ use server::{Server, Step, echo as succeeds};
 
 type Client = EchoClient<Retry<Channel, RetryPolicy<Grpc, Constant>>>;
 
-/// Returns the default policy without delays.
-fn policy() -> RetryPolicy<Grpc, Constant> {
+/// Returns the default policy without delays, whose calls are not declared repeatable.
+fn unmarked() -> RetryPolicy<Grpc, Constant> {
     RetryPolicy::grpc().backoff(Constant::immediate())
+}
+
+/// Returns a policy without delays for calls that may be repeated.
+fn policy() -> RetryPolicy<Grpc, Constant> {
+    unmarked().repeatable(true)
 }
 
 /// Returns a client of that server whose calls may be repeated, and the slot of its reports.
@@ -51,7 +56,7 @@ fn client(server: &Server) -> (Client, ReportSlot) {
     (EchoClient::new(retry.with_options(options)), slot)
 }
 
-/// Returns a client with this policy, whose calls are not declared repeatable.
+/// Returns a client with this policy, whose calls have no options.
 fn client_of<B: Budget + Clone>(
     server: &Server,
     policy: RetryPolicy<Grpc, Constant, B>,

@@ -101,7 +101,7 @@ fn failures() -> [(Vec<Step>, usize, Duration); 6] {
 async fn each_attempt_goes_to_another_server() {
     for (script, streams, wait) in failures() {
         let fleet = Fleet::in_memory(streams, &script);
-        let retries = RetryLayer::new(RetryPolicy::grpc().backoff(Constant::new(SECOND)));
+        let retries = RetryLayer::new(RetryPolicy::grpc().repeatable(true).backoff(Constant::new(SECOND)));
         let client = retries.layer(PeekTrailersLayer::new(SECOND).layer(fleet.channels()));
         let (answer, time) = say(client).await;
         assert_eq!(answer.unwrap_err().code(), Code::Unavailable, "{script:?}");

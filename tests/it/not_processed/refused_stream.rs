@@ -6,10 +6,11 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::grpc::Grpc;
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
 use reattempt::schedule::Constant;
 use reattempt::{Http, RetryLayer, RetryPolicy};
 use reattempt_faults::{Reply, Server};
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 use tower::{Layer, ServiceExt};
 
 use crate::not_processed::support::quick;
@@ -32,19 +33,52 @@ async fn calls(policy: RetryPolicy<Http, Constant>, method: &str) -> (usize, boo
 /// Returns the number of requests that arrive for one gRPC call.
 async fn grpc_calls(policy: RetryPolicy<Grpc, Constant>) -> usize {
     let server = refusing().await;
-    let channel = Endpoint::from_shared(server.url("")).unwrap().connect_lazy();
-    let body = tonic::body::Body::new(Full::new(Bytes::from_static(&[0; 5])));
-    let request = Request::post("/service/method").body(body).unwrap();
-    let _ = RetryLayer::new(policy).layer(channel).oneshot(request).await;
+    let _ = RetryLayer::new(policy).layer(channel(&server)).oneshot(grpc_request()).await;
     server.ledger().arrivals().len()
 }
 
-// trap 24
+fn channel(server: &Server) -> Channel {
+    Endpoint::from_shared(server.url("")).unwrap().connect_lazy()
+}
+
+fn grpc_request() -> Request<tonic::body::Body> {
+    let body = tonic::body::Body::new(Full::new(Bytes::from_static(&[0; 5])));
+    Request::post("/service/method").body(body).unwrap()
+}
+
+/// With `refused_stream_is_proof(false)` a refused stream is neither replaced nor retried, unless the call may be
+/// repeated. `transparent_retries(false)` only turns off the replacement.
+// TR-8, C-2, C-12, trap 24
 #[tokio::test]
 async fn grpc_refused_stream_is_no_proof_if_set() {
     let policy = || RetryPolicy::grpc().backoff(Constant::immediate());
-    assert_eq!(grpc_calls(policy()).await, 2);
-    assert_eq!(grpc_calls(policy().protocol(|http| http.refused_stream_is_proof(false))).await, 1);
+    for (replaced, proof, repeatable, arrivals) in [
+        (true, true, false, 2),
+        (false, true, false, 2),
+        (true, false, false, 1),
+        (false, false, false, 1),
+        (true, false, true, 2),
+        (false, false, true, 2),
+    ] {
+        let policy = policy().transparent_retries(replaced).refused_stream_is_proof(proof).repeatable(repeatable);
+        assert_eq!(grpc_calls(policy.clone()).await, arrivals, "{replaced} {proof} {repeatable}");
+        // Without retries, only the replacement is left.
+        let replacements = if replaced && proof { 2 } else { 1 };
+        assert_eq!(grpc_calls(policy.max_attempts(1)).await, replacements, "{replaced} {proof} {repeatable}");
+    }
+}
+
+/// A service config without a policy for the method replaces a refused stream, unless it is no proof.
+// CALL-2, C-12, trap 24
+#[tokio::test]
+async fn config_replaces_only_with_proof() {
+    for (proof, arrivals) in [(true, 2), (false, 1)] {
+        let server = refusing().await;
+        let layer = ServiceConfigLayer::new(ServiceConfig::default());
+        let layer = layer.protocol(|grpc| grpc.refused_stream_is_proof(proof));
+        let _ = layer.layer(channel(&server)).oneshot(grpc_request()).await;
+        assert_eq!(server.ledger().arrivals().len(), arrivals, "{proof}");
+    }
 }
 
 /// The body was polled by then, which is no sign of a redirect here.

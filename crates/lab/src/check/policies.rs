@@ -109,6 +109,10 @@ fn describe(policy: &Policy, course: &Course) -> Description {
         words::list(&statuses(|verdict| matches!(verdict, Verdict::NotProcessed(_)))),
         words::list(&statuses(|verdict| matches!(verdict, Verdict::Transient(_)))),
     ));
+    sentences.extend(policy.repeatable.map(|repeatable| {
+        let which = if repeatable { "Every request is" } else { "No request is" };
+        format!("{which} declared as repeatable, also over gRPC.")
+    }));
     let server = text::brief(limits.max_server_delay);
     sentences.push(match limits.max_elapsed {
         Some(elapsed) => format!(

@@ -32,6 +32,9 @@ pub(super) async fn call(get: &Get, policy: &Policy, seed: Option<u64>, watched:
     if let Some(timeout) = policy.attempt_timeout {
         options = options.attempt_timeout(timeout);
     }
+    if let Some(repeatable) = policy.repeatable {
+        options = options.repeatable(repeatable);
+    }
     let mut request = Request::get(get.url.clone())
         .body(Empty::<bytes::Bytes>::new())
         .map_err(|error| LabError::new(format!("not a request: {error}")))?;

@@ -21,6 +21,8 @@ field! {
         "The longest delay that a server may ask for. Default \"60s\".";
     ATTEMPT_TIMEOUT = "attempt_timeout": Kind::Duration,
         "The time limit of each attempt, up to the response head. Default: none.";
+    REPEATABLE = "repeatable": Kind::Flag,
+        "Declares that every request may be processed twice, or with false that none may. Default: by method and key; over gRPC, none may.";
     GUARDS = "guards": Kind::Guards, "The guards of each attempt, in the order in which they decide. Default: none.";
     ENDPOINTS = "endpoints": Kind::Text, "The name of a section of endpoints, to which the attempts go. Default: none.";
 }
@@ -33,6 +35,7 @@ pub(super) static FIELDS: &[&Field] = &[
     &MAX_ELAPSED,
     &MAX_SERVER_DELAY,
     &ATTEMPT_TIMEOUT,
+    &REPEATABLE,
     &budget::BUDGET,
     &GUARDS,
     &ENDPOINTS,
@@ -50,6 +53,9 @@ pub struct Policy {
     pub max_server_delay: Duration,
     /// The time limit of each attempt.
     pub attempt_timeout: Option<Duration>,
+    /// `Some(true)` if every request may be processed twice, and `Some(false)` if none may. `None` leaves that to the
+    /// protocol.
+    pub repeatable: Option<bool>,
     /// The description of the budget, or `None` for the protocol's default.
     pub budget: Option<String>,
     /// `true` if many processes share the budget.
@@ -73,6 +79,7 @@ impl Policy {
             max_server_delay: profile.max_server_delay,
             profile,
             attempt_timeout: None,
+            repeatable: None,
             budget: None,
             is_fleet: false,
             guards: Vec::new(),
@@ -135,6 +142,7 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
             "must be above 0s, because every attempt would fail; without it there is no limit",
         );
     }
+    let repeatable = fields.flag(&REPEATABLE);
     let (max_attempts, max_elapsed) = (fields.count(&MAX_ATTEMPTS), fields.duration_or_none(&MAX_ELAPSED));
     let budget = budget::of_fields(&mut fields, own.as_deref());
     let guards = fields.parsed(&GUARDS, GuardWord::parse);
@@ -165,6 +173,7 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
     let mut policy = Policy::new(name, profile.clone());
     policy.max_server_delay = max_server_delay.unwrap_or(policy.max_server_delay);
     (policy.attempt_timeout, policy.budget, policy.is_fleet) = (attempt_timeout, words, is_fleet);
+    policy.repeatable = repeatable;
     (policy.guards, policy.endpoints, policy.seen) = (guards, endpoints, seen);
     (policy.budget_line, policy.endpoints_line) = lines;
     Some(policy)

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::Full;
-use reattempt::CallOptions;
+use reattempt::classify::RequestView;
 use reattempt::grpc::Grpc;
 use reattempt::guard::Refused;
+use reattempt::{CallOptions, Http};
 use reattempt_policy_file::PolicyFileOptions;
 
 use crate::support::{Folder, Ledger, client, get, load};
@@ -113,8 +114,8 @@ async fn no_default_the_library_decides() {
 async fn grpc_route_matches_its_method() {
     let (folder, ledger) = (Folder::new(), Ledger::default());
     folder.write(
-        "[once]\nmax_attempts = 1\n[many]\nmax_attempts = 4\nbudget = \"none\"\n[default]\nmax_attempts = 2\n\
-         budget = \"none\"\n[[routes]]\ngrpc = \"inventory.Stock/Count\"\npolicy = \"many\"\n[[routes]]\n\
+        "[once]\nmax_attempts = 1\n[many]\nmax_attempts = 4\nbudget = \"none\"\nrepeatable = true\n\
+         [default]\nmax_attempts = 2\nrepeatable = true\nbudget = \"none\"\n[[routes]]\ngrpc = \"inventory.Stock/Count\"\npolicy = \"many\"\n[[routes]]\n\
          grpc = \"inventory.Stock\"\npolicy = \"once\"\n",
     );
     let (file, _) = load(&folder);
@@ -124,6 +125,39 @@ async fn grpc_route_matches_its_method() {
         let call = Request::post(format!("http://stock{method}")).header("content-type", "application/grpc");
         client.send(call.body(tonic::body::Body::empty()).unwrap()).await.unwrap();
         assert_eq!(ledger.count(), attempts, "{method}");
+    }
+}
+
+/// One word in a policy declares whether its requests may be processed twice. A rule in the program takes precedence.
+// C-12
+#[tokio::test(start_paused = true)]
+async fn repeatable_is_a_word_of_a_policy() {
+    let policy = |word: &str| format!("[default]\nmax_attempts = 3\nbudget = \"none\"\n{word}\n");
+    let rule =
+        |request: RequestView<'_>| (request.path() == "/orders/Place").then(|| CallOptions::new().repeatable(false));
+    for (word, grpc, post, fetch) in [("", 1, 1, 3), ("repeatable = true", 3, 3, 3), ("repeatable = false", 1, 1, 1)] {
+        let (folder, ledger) = (Folder::new(), Ledger::default());
+        folder.write(&policy(word));
+        let (file, _) = load(&folder);
+
+        let layer = file.layer_with(Grpc::new().options_for(rule), |_, policy| policy);
+        let calls = tower::Layer::layer(&layer, ledger.server_of::<tonic::body::Body>(503));
+        for (path, attempts) in [("/stock/Count", grpc), ("/orders/Place", 1)] {
+            let call = Request::post(format!("http://shop{path}")).header("content-type", "application/grpc");
+            calls.send(call.body(tonic::body::Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(ledger.count(), attempts, "{word} {path}");
+        }
+
+        let layer = file.layer_with(Http::new().options_for(rule), |_, policy| policy);
+        let client = client(&layer, ledger.server(503));
+        for (method, path, attempts) in
+            [("POST", "/search", post), ("GET", "/search", fetch), ("POST", "/orders/Place", 1)]
+        {
+            let mut request = get(&format!("http://shop{path}"));
+            *request.method_mut() = method.parse().unwrap();
+            client.send(request).await.unwrap();
+            assert_eq!(ledger.count(), attempts, "{word} {method} {path}");
+        }
     }
 }
 

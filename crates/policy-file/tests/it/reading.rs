@@ -69,6 +69,7 @@ fn limits_and_budgets_as_they_are_written() {
         max_elapsed = \"20s\"
         max_server_delay = \"10s\"
         attempt_timeout = \"2s\"
+        repeatable = true
         budget = { ratio = 0.2, capacity = 3 }
 
         [all-defaults]
@@ -91,6 +92,7 @@ fn limits_and_budgets_as_they_are_written() {
     expected.max_server_delay = secs(10);
     assert_eq!(orders.limits(), expected);
     assert_eq!(orders.attempt_timeout, Some(secs(2)));
+    assert_eq!((orders.repeatable, defaults.repeatable), (Some(true), None));
     let budget = orders.profile.budget.as_ref().unwrap();
     assert_eq!(budget.balance("a"), 3.0);
     let said = "a retry takes one of 3 tokens; a success gives 0.2, and a second gives 0.01";

@@ -66,6 +66,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         classifier.is_none()
     }
 
+    /// Sets whether every request may be processed twice, unless options of the call or a rule decide. Has no effect on
+    /// a protocol whose requests may always be repeated.
+    #[doc(hidden)]
+    fn set_repeatable(&mut self, repeatable: bool) {
+        let _ = repeatable;
+    }
+
     /// Returns the source of a [`TimedOut`](crate::TimedOut) error, if the protocol has a status for it.
     #[doc(hidden)]
     fn source_of_time_limit() -> Option<BoxError> {

@@ -22,8 +22,9 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
     /// aborted. The `grpc-timeout` header of the backup's call contains the time left until the deadline.
     ///
     /// A call that the first server may have processed is sent to the backup only if
-    /// [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows that. By default, the backup is called only
-    /// if there is proof that the first server did not process the call, such as a failed connection.
+    /// [`CallOptions::repeatable`](crate::CallOptions::repeatable) or [`Grpc::repeatable`] allows that. By default, the
+    /// backup is called only if there is proof that the first server did not process the call, such as a failed
+    /// connection, or if the server asked for a retry. UNAVAILABLE alone is no proof.
     ///
     /// ```
     /// use reattempt::RetryLayer;

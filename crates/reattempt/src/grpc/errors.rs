@@ -80,7 +80,10 @@ impl Unanswered {
         } else {
             match verdict_of_error(error) {
                 Verdict::NotProcessed(failure) => Verdict::NotProcessed(named(failure)),
-                Verdict::Transient(_) if reattempt_http::reset_reason(error).is_some() => of_reset(code),
+                // The server may have processed the request before it reset the stream.
+                Verdict::Transient(_) if reattempt_http::reset_reason(error).is_some() => {
+                    reattempt_grpc::verdict_of_code(code)
+                }
                 Verdict::Transient(failure) => Verdict::Transient(named(failure)),
                 verdict => verdict,
             }
@@ -110,14 +113,6 @@ impl Unanswered {
 /// Returns the classification of an error.
 pub(super) fn classify_error(error: &(dyn Error + 'static), method: Option<&dyn MethodOverrides>) -> Classification {
     Unanswered::of(error).classification(method)
-}
-
-/// Returns the verdict for a stream reset. The server may already have processed the request.
-fn of_reset(code: Code) -> Verdict {
-    match reattempt_grpc::verdict_of_code(code) {
-        Verdict::NotProcessed(failure) => Verdict::Transient(failure),
-        verdict => verdict,
-    }
 }
 
 /// Returns the code for an attempt, a call or a response that ended with this error. It is used for classification, for

@@ -64,9 +64,9 @@ impl RequestProtocol for Grpc {
         }
     }
 
-    /// Allows retries of every method, but not repeating it, which only the caller can allow.
+    /// Allows retries of every method, but not repeating it, which only the caller or the settings can allow.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
-        RetrySafety { may_retry: true, repeatable: false, keyed: false }
+        RetrySafety { may_retry: true, repeatable: self.repeatable, keyed: false }
     }
 
     /// Returns `true` for every request, because the caller adds the layer only for safe methods (HG-14).

@@ -21,16 +21,27 @@ impl RetryPolicy<Grpc> {
     /// retries (COM-1), and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
-    /// A call is repeatable only if its [options](crate::CallOptions::repeatable) allow it. For comparison, the last
-    /// column shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
+    /// A call is repeatable only if its [options](crate::CallOptions::repeatable), a [rule](Grpc::options_for) or the
+    /// [policy](Grpc::repeatable) allow it. For comparison, the last column shows a
+    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
     /// |---|---|---|
     /// | a request that no server application has processed: it was refused with REFUSED_STREAM, excluded by a GOAWAY, or never dispatched | replaced immediately, once; then retried | replaced immediately, once |
     /// | a failed connection | retried | retried |
-    /// | UNAVAILABLE or RESOURCE_EXHAUSTED from the server, HTTP status 429 | retried | not retried |
-    /// | DEADLINE_EXCEEDED from the server, a time limit of the inner client, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
+    /// | a code in the next row, with a [pushback](crate::grpc::pushback) that asks for a retry | retried | not retried |
+    /// | UNAVAILABLE, RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED from the server, a time limit of the inner client, a lost connection, HTTP status 429, 502, 503 or 504 | retried if repeatable | not retried |
     /// | every other code, an error of an unknown type | not retried | not retried |
+    ///
+    /// UNAVAILABLE is no proof that the server did nothing, although it often means that. Proxies send it after their
+    /// backend died with the call. Servers send RESOURCE_EXHAUSTED if the response of a finished call exceeds their
+    /// message limit. One line declares that every call may be repeated:
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    ///
+    /// let policy = RetryPolicy::grpc().repeatable(true);
+    /// ```
     ///
     /// CANCELLED means that the caller has cancelled the call. It is retried only if [`on_code`](Grpc::on_code) or a
     /// service config lists it.

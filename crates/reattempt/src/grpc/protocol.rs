@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_control::RetryBudget;
-use reattempt_core::{Classification, ServerHint, Verdict};
+use reattempt_core::{Classification, ServerHint, Verdict, Warning};
 use reattempt_grpc::{Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head};
 use reattempt_replay::ReplayLimits;
 use reattempt_schedule_exponential::Exponential;
@@ -36,6 +36,7 @@ use crate::protocol::{
 /// | setting | default |
 /// |---|---|
 /// | [`on_code`](Grpc::on_code), [`classify`](Grpc::classify) | the table of [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) |
+/// | [`repeatable`](Grpc::repeatable) | `false`: only calls whose options allow it |
 /// | [`transparent_retries`](Grpc::transparent_retries) | `true` |
 /// | [`retry_info`](Grpc::retry_info) | `false` |
 /// | [`timeout`](Grpc::timeout) | none |
@@ -48,6 +49,8 @@ use crate::protocol::{
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
+    /// `true` if every call may be processed twice.
+    pub(crate) repeatable: bool,
     /// `true` if an unprocessed attempt is immediately replaced, at most once.
     pub(crate) replaces: bool,
     /// `true` if a `RetryInfo` is read.
@@ -59,7 +62,7 @@ pub struct Grpc {
 impl Default for Grpc {
     fn default() -> Self {
         let http = Http::new().replay(ReplayLimits::default().per_call(256 * 1024));
-        Self { http, replaces: true, retry_info: false, timeout: None }
+        Self { http, repeatable: false, replaces: true, retry_info: false, timeout: None }
     }
 }
 
@@ -99,9 +102,14 @@ impl Grpc {
                 method.verdict(listed_code_of_head(status, headers).map(Code::number)).into()
             }
         };
-        Some(match own.verdict {
-            Verdict::Success => own.verdict.into(),
-            verdict => verdict.with_hint(own.hint.or(self.hint(headers))),
+        let hint = self.hint(headers);
+        Some(match (own.verdict, hint) {
+            (Verdict::Success, _) => own.verdict.into(),
+            // The server asks for the retry, so it vouches that a retry is safe.
+            (Verdict::Transient(failure), ServerHint::Exactly(_)) => {
+                Verdict::NotProcessed(failure).with_hint(own.hint.or(hint))
+            }
+            (verdict, _) => verdict.with_hint(own.hint.or(hint)),
         })
     }
 
@@ -157,6 +165,16 @@ impl Protocol for Grpc {
 
     fn replaces(&self) -> bool {
         self.replaces
+    }
+
+    fn set_repeatable(&mut self, repeatable: bool) {
+        self.repeatable = repeatable;
+    }
+
+    /// Returns a warning if calls are declared as repeatable, because every call through a hedge layer may be hedged.
+    fn unused_by_hedging(&self) -> Vec<Warning> {
+        let warning = || Warning::new("repeatable", true, "the default, because hedging does not use it");
+        self.repeatable.then(warning).into_iter().collect()
     }
 
     fn explained(error: BoxError) -> BoxError {

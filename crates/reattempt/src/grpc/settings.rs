@@ -40,16 +40,52 @@ impl Grpc {
         self
     }
 
+    /// Sets whether every call may be processed twice. Default: `false`, because no gRPC method is known to be safe.
+    ///
+    /// With `false`, a call that the server may have processed is retried only if its
+    /// [options](crate::CallOptions::repeatable) allow it. That includes UNAVAILABLE: proxies send it after their
+    /// backend died with the call. With `true`, every call is retried after the codes in the table of
+    /// [`RetryPolicy::grpc`](crate::RetryPolicy::grpc), and a [backup](crate::fallback::Backup) gets such calls too.
+    ///
+    /// The options of a call or of a rule take precedence. To declare single methods, use a rule:
+    ///
+    /// ```
+    /// use reattempt::{CallOptions, RetryPolicy};
+    ///
+    /// // Every call may be repeated, except those that place an order.
+    /// let policy = RetryPolicy::grpc().repeatable(true).options_for(|request| {
+    ///     let places_order = request.path() == "/shop.Orders/Place";
+    ///     places_order.then(|| CallOptions::new().repeatable(false))
+    /// });
+    ///
+    /// // The methods of one service may be repeated.
+    /// let policy = RetryPolicy::grpc().options_for(|request| {
+    ///     let reads = request.path().starts_with("/shop.Catalog/");
+    ///     reads.then(|| CallOptions::new().repeatable(true))
+    /// });
+    /// ```
+    ///
+    /// A service config's list of codes applies whatever this setting is. Hedging does not use it, because every call
+    /// through a hedge layer may be hedged.
+    #[doc(alias("idempotent", "safe", "retryable", "idempotency_level"))]
+    #[must_use]
+    pub fn repeatable(mut self, repeatable: bool) -> Self {
+        self.repeatable = repeatable;
+        self
+    }
+
     /// Sets whether an attempt that never reached the server's application is replaced immediately. Default: `true`
     /// (TR-1 to TR-9).
     ///
     /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never written to its connection. Each of the
     /// two kinds is replaced once per call. A replacement is not a retry. It does not count towards any limit, takes no
     /// budget token, and is sent even if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is
-    /// left, the attempt is retried like any other refusal.
+    /// left, the attempt is retried like any other attempt that was not processed.
     ///
     /// `max_attempts(1)` turns off retries, and this setting turns off replacements (TR-8).
-    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call.
+    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call. If a proxy sends
+    /// REFUSED_STREAM after its backend processed the call, neither replacements nor retries are safe: set
+    /// [`refused_stream_is_proof`](Self::refused_stream_is_proof) to `false`.
     #[doc(alias("replacement", "transparent_retry"))]
     #[must_use]
     pub fn transparent_retries(mut self, replaced: bool) -> Self {
@@ -62,6 +98,9 @@ impl Grpc {
     /// Its delay is the minimum delay before a retry that is sent anyway, or before the next hedge. A longer delay from
     /// the schedule is used unchanged. Pushback takes precedence over `RetryInfo`, and
     /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) limits the delay.
+    ///
+    /// Unlike a pushback, a `RetryInfo` does not make a call retryable. It only describes when a retry may help, and
+    /// services add it to every quota failure, whether or not a retry is safe.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
         self.retry_info = read;
@@ -84,6 +123,7 @@ impl Grpc {
 /// Defines the gRPC-only setters. A type gets only those that have an effect on it.
 macro_rules! grpc_setters {
     ($($group:ident),+) => { $(grpc_setters! { @$group })+ };
+    (@safety) => { forward_setters! { Grpc: repeatable(repeatable: bool); } };
     (@codes) => { forward_setters! { Grpc: on_code(code: Code, verdict: Verdict); } };
     (@hints) => { forward_setters! { Grpc: retry_info(read: bool); } };
     (@calls) => {
@@ -105,7 +145,7 @@ macro_rules! grpc_setters {
 /// ```
 impl<Backoff: Schedule + Clone, B: Clone, Mode> RetryPolicy<Grpc, Backoff, B, Mode> {
     protocol_setters!(Grpc: reading, sending, proving);
-    grpc_setters!(codes, hints, calls);
+    grpc_setters!(safety, codes, hints, calls);
 }
 
 /// The protocol settings, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) also change.
@@ -123,5 +163,5 @@ impl<G: Guard, Mode> GuardLayer<G, Grpc, Mode> {
 /// The gRPC settings that affect fallbacks.
 impl<F> FallbackLayer<F, Grpc> {
     protocol_setters!(Grpc: reading, sending, proving);
-    grpc_setters!(codes);
+    grpc_setters!(safety, codes);
 }

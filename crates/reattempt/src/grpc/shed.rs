@@ -21,7 +21,8 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// Creates a layer that protects a gRPC server. For tonic, add it with `Server::builder().layer(…)`.
     ///
     /// A refusal has the code RESOURCE_EXHAUSTED or UNAVAILABLE, as with [`GuardLayer::grpc`], and its delay is sent as
-    /// `grpc-retry-pushback-ms`. A pushback of −1 stops clients from retrying. A call counts as a retry if its
+    /// `grpc-retry-pushback-ms`. The delay asks for a retry of any call, because the refused call was not processed. A
+    /// pushback of −1 stops clients from retrying. A call counts as a retry if its
     /// `grpc-previous-rpc-attempts` is above 0.
     ///
     /// An adaptive limit reacts to UNAVAILABLE as it does to 503. A call that ends with RESOURCE_EXHAUSTED or

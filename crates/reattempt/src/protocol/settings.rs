@@ -125,6 +125,11 @@ impl Protocol for Http {
         true
     }
 
+    fn set_repeatable(&mut self, repeatable: bool) {
+        let options = CallOptions::new().repeatable(repeatable);
+        self.add_options_for(Arc::new(move |_: RequestView<'_>| Some(options.clone())));
+    }
+
     fn unused_by_hedging(&self) -> Vec<Warning> {
         self.retry_only_settings()
     }

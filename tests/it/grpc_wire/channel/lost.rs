@@ -13,8 +13,8 @@ use tonic::transport::Endpoint;
 use tower::{Layer, ServiceExt};
 
 use super::{
-    EMPTY, Ended, OK, Server, Step, UNAVAILABLE, call, change, echo, head, policy, previous, read, repeatable, reset,
-    reset_later, run, throttle,
+    EMPTY, Ended, OK, Server, Step, UNAVAILABLE, call, change, echo, head, previous, read, repeatable, reset,
+    reset_later, run, throttle, unmarked,
 };
 
 /// The connection is cut once the request has been read.
@@ -32,7 +32,7 @@ async fn undispatched_is_replaced() {
     server.allow(1);
     let channel = server.channel();
     let slot = ReportSlot::default();
-    let client = RetryLayer::new(policy().max_attempts(1)).layer(channel);
+    let client = RetryLayer::new(unmarked().max_attempts(1)).layer(channel);
     let mut calls = Vec::new();
     for number in 0..3 {
         let options = CallOptions::new();
@@ -69,7 +69,7 @@ async fn absent_server_is_retried_on_schedule() {
     let slot = ReportSlot::default();
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
     let throttle = throttle();
-    let client = RetryLayer::new(policy().budget(throttle.clone())).layer(channel);
+    let client = RetryLayer::new(unmarked().budget(throttle.clone())).layer(channel);
     let client = client.with_options(CallOptions::new().report_to(&slot));
     client.oneshot(call()).await.unwrap_err();
     let report = slot.take().unwrap();
@@ -86,7 +86,7 @@ async fn absent_server_is_retried_on_schedule() {
 async fn lost_connection_is_unavailable() {
     for (call, streams) in [(call(), 1), (repeatable(), 2)] {
         let server = Server::start([cut(), echo()]).await;
-        let (_, report) = run(&server, policy(), call).await;
+        let (_, report) = run(&server, unmarked(), call).await;
         assert_eq!(server.calls(), streams);
         let AttemptOutcome::Failed { failure, .. } = &report.attempts()[0].outcome else {
             panic!("{report}");
@@ -108,7 +108,7 @@ async fn out_2_lost_is_unavailable_everywhere() {
         (reset_later(Reason::INTERNAL_ERROR), Ended::BodyError(tonic::Code::Internal)),
     ] {
         let server = Server::start([script.clone()]).await;
-        let (ended, _) = run(&server, policy(), call()).await;
+        let (ended, _) = run(&server, unmarked(), call()).await;
         assert_eq!((ended, server.calls()), (expected, 1), "{script:?}");
     }
 }
@@ -119,8 +119,8 @@ async fn out_2_lost_is_unavailable_everywhere() {
 #[tokio::test]
 async fn out_2_two_layers_send_a_lost_call_once() {
     let server = Server::start([cut()]).await;
-    let inner = RetryLayer::new(policy()).layer(server.channel());
-    let reply = RetryLayer::new(policy()).layer(inner).oneshot(call()).await.unwrap();
+    let inner = RetryLayer::new(unmarked()).layer(server.channel());
+    let reply = RetryLayer::new(unmarked()).layer(inner).oneshot(call()).await.unwrap();
     assert_eq!((reply.headers()["grpc-status"].as_bytes(), server.calls()), (&b"14"[..], 1));
 }
 
@@ -138,10 +138,10 @@ async fn reset_before_header_has_code_of_reason() {
     ];
     for (reason, streams) in rows {
         let server = Server::start([reset(reason)]).await;
-        let (_, report) = run(&server, policy(), repeatable()).await;
+        let (_, report) = run(&server, unmarked(), repeatable()).await;
         assert_eq!(server.calls(), streams, "{reason}: {report}");
     }
     let server = Server::start([reset(Reason::ENHANCE_YOUR_CALM)]).await;
-    run(&server, policy(), call()).await;
+    run(&server, unmarked(), call()).await;
     assert_eq!(server.calls(), 1, "which it may have been served before");
 }

@@ -22,7 +22,7 @@ use tonic::body::Body;
 use tower::{Layer, ServiceExt};
 
 use super::server::{Server, Step, echo};
-use super::{head, policy, refused};
+use super::{head, policy, refused, unmarked};
 
 /// A message without content.
 const EMPTY: Bytes = Bytes::from_static(&[0, 0, 0, 0, 0]);
@@ -173,7 +173,7 @@ async fn tr_4_schedule_and_attempts_do_not_notice() {
     let server = Server::start(script).await;
     // The first delay is that of a first retry.
     let schedule = List::ending([Duration::ZERO]);
-    let policy = RetryPolicy::grpc().backoff(schedule).max_attempts(2);
+    let policy = RetryPolicy::grpc().repeatable(true).backoff(schedule).max_attempts(2);
     let client = RetryLayer::new(policy).layer(server.channel());
     let ended = read(client.oneshot(call()).await.unwrap()).await;
     assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0, 1])));

@@ -300,7 +300,8 @@ async fn grpc_stack_over_urls_answers() {
     });
     let layer = |names: &[&str]| {
         let urls = Endpoints::urls(names.iter().map(|name| format!("http://{name}"))).unwrap();
-        StandardLayer::grpc().attempt_timeout(secs(1)).endpoints(urls.base("http://service").unwrap()).checked()
+        let stack = StandardLayer::grpc().retry(RetryPolicy::grpc().repeatable(true));
+        stack.attempt_timeout(secs(1)).endpoints(urls.base("http://service").unwrap()).checked()
     };
     let call = || Request::post("http://service/service/method").body(tonic::body::Body::empty()).unwrap();
     let client = layer(&["0", "1", "3"]).unwrap().layer(server);

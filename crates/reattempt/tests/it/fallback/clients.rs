@@ -16,7 +16,10 @@ use tower::{BoxError, Layer};
 
 use super::spare;
 use crate::calls::support::{ONE, With, policy};
-use crate::grpc::support::{Answer, Lost, Server, call, ends_with, lost, policy as grpc_policy, trailers_only};
+use crate::grpc::support::{
+    Answer, Lost, Server, body, call, ends_with, lost, policy as grpc_policy, trailers_only, unmarked as grpc_unmarked,
+    with,
+};
 use crate::guard::support::refused;
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +63,7 @@ async fn grpc_fallback_is_a_message() {
         Request::post("http://one.example/service/method").body(body).unwrap()
     };
     let layer = FallbackLayer::grpc(spare);
-    let client = layer.layer(RetryLayer::grpc().layer(Server::at_once(|number| match number {
+    let client = layer.layer(RetryLayer::new(grpc_policy(1)).layer(Server::at_once(|number| match number {
         1..=3 => trailers_only(Code::Unavailable),
         4 => trailers_only(Code::NotFound),
         _ => ends_with(Code::Ok),
@@ -153,7 +156,7 @@ async fn grpc_backup_needs_proof_of_each_attempt() {
             calls.fetch_add(1, Ordering::SeqCst);
             async { Ok::<_, Lost>(ends_with(Code::Ok)) }
         });
-        let retries = RetryLayer::new(grpc_policy(1));
+        let retries = RetryLayer::new(grpc_unmarked(1));
         let repeatable = CallOptions::new().repeatable(true);
         let retried = retries.layer(server).with_options(repeatable);
         let client = FallbackLayer::grpc_backup(retries.layer(backup)).layer(retried);
@@ -163,22 +166,37 @@ async fn grpc_backup_needs_proof_of_each_attempt() {
     }
 }
 
+/// A status from the server is no proof, unless the server asks for a retry.
+// C-12
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_needs_proof_or_permission() {
     type Call = Request<tonic::body::Body>;
+    type Outcome = fn() -> Result<Answer, BoxError>;
 
-    let permitted = || call().with(CallOptions::new().repeatable(true));
+    let marked = || call().with(CallOptions::new().repeatable(true));
+    let forbidden = || call().with(CallOptions::new().repeatable(false));
     let backup = tower::service_fn(|_: Call| async { Ok::<_, BoxError>(ends_with(Code::Ok)) });
-    for (is_sent, request, backed) in [(true, call(), false), (true, permitted(), true), (false, call(), true)] {
-        let server = tower::service_fn(move |_: Call| async move {
-            match is_sent {
-                true => Ok::<_, BoxError>(trailers_only(Code::DeadlineExceeded)),
-                false => Err(Error::from(ErrorKind::ConnectionRefused).into()),
-            }
-        });
-        let client = FallbackLayer::grpc_backup(backup).layer(server);
-        let outcome = client.send(request).await;
-        let fell_back = |answer: &Response<_>| answer.extensions().get::<FellBack>().is_some();
-        assert_eq!(outcome.as_ref().is_ok_and(fell_back), backed);
+    let statuses: [Outcome; 4] = [
+        || Ok(trailers_only(Code::DeadlineExceeded)),
+        || Ok(trailers_only(Code::Unavailable)),
+        || Ok(trailers_only(Code::ResourceExhausted)),
+        || Ok(Response::builder().status(503).body(body([])).unwrap()),
+    ];
+    let asks: Outcome = || Ok(with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "5"));
+    let refused: Outcome = || Err(Error::from(ErrorKind::ConnectionRefused).into());
+    let rows = statuses.map(|outcome| (outcome, false)).into_iter().chain([(asks, true), (refused, true)]);
+    for (number, (outcome, proven)) in rows.enumerate() {
+        let server = tower::service_fn(move |_: Call| async move { outcome() });
+        let layer = || FallbackLayer::grpc_backup(backup);
+        for (layer, request, backed) in [
+            (layer(), call(), proven),
+            (layer(), marked(), true),
+            (layer().repeatable(true), call(), true),
+            (layer().repeatable(true), forbidden(), proven),
+        ] {
+            let outcome = layer.layer(server).send(request).await;
+            let fell_back = |answer: &Response<_>| answer.extensions().get::<FellBack>().is_some();
+            assert_eq!(outcome.as_ref().is_ok_and(fell_back), backed, "{number}");
+        }
     }
 }

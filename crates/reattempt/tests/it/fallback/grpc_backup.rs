@@ -27,7 +27,7 @@ use tower::{Layer, Service, service_fn};
 
 use crate::calls::support::{With, ms};
 use crate::grpc::support::{
-    Answer, Lost, Server, Step, call, call_within, ends_with, lost, policy, status, streaming, trailers_only,
+    Answer, Lost, Server, Step, call, call_within, ends_with, lost, policy, status, streaming, trailers_only, unmarked,
 };
 
 type Call = Request<Body>;
@@ -282,10 +282,10 @@ async fn outcome_of_a_grpc_backup_is_no_proof() {
     for (answer, options, attempts) in
         answers.into_iter().flat_map(|answer| [(answer, CallOptions::new(), 1), (answer, repeatable(), 3)])
     {
-        let server = Server::at_once(|_| unavailable());
+        let server = Server::by(|_| (0, Err(lost(io::Error::from(ErrorKind::ConnectionRefused)))));
         let backup = Server::by(move |_| (0, answer()));
         let below = FallbackLayer::grpc_backup(backup.clone()).layer(server.clone());
-        let client = RetryLayer::new(policy(0).boxed_errors()).layer(below);
+        let client = RetryLayer::new(unmarked(0).boxed_errors()).layer(below);
         let answer = client.send(call().with(options)).await;
         assert_eq!((server.count(), backup.count()), (attempts, attempts), "{answer:?}");
     }

@@ -112,28 +112,29 @@ fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
     (takes, Ok(answer))
 }
 
-/// Returns `true` if this head is a refusal after which any call may be retried. It has UNAVAILABLE or
-/// RESOURCE_EXHAUSTED from the server, or 429 from a proxy, and no pushback that stops the call.
-fn is_refusal(head: &Response<()>) -> bool {
+/// Returns `true` if a call is retried after this head. The head has UNAVAILABLE, RESOURCE_EXHAUSTED or
+/// DEADLINE_EXCEEDED from the server, or such a status from a proxy, and no pushback that stops the call. If the call is
+/// not marked as repeatable, the pushback must ask for the retry.
+fn is_retried(head: &Response<()>, marked: bool) -> bool {
     let first = head.headers().get("grpc-status").map(HeaderValue::as_bytes);
     let number = |value: &[u8]| {
         let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
         let text = String::from_utf8_lossy(value);
         if digits { text.trim_start_matches('0').parse::<u32>().ok().or(Some(0)) } else { None }
     };
-    let refused = match first {
-        Some(value) => matches!(number(value), Some(8 | 14)),
-        None => head.status() == 429,
+    let transient = match first {
+        Some(value) => matches!(number(value), Some(4 | 8 | 14)),
+        None => matches!(head.status().as_u16(), 429 | 502..=504),
     };
     let pushbacks: Vec<_> = head.headers().get_all("grpc-retry-pushback-ms").iter().collect();
     let obeyed = match &*pushbacks {
-        [] => true,
+        [] => marked,
         [one] => {
             one.to_str().is_ok_and(|text| text.parse::<i32>().is_ok_and(|wait| wait >= 0 && wait.to_string() == text))
         }
         _ => false,
     };
-    refused && obeyed
+    transient && obeyed
 }
 
 /// Makes one call and reads its response to the end. Returns the head, if there was one.
@@ -185,25 +186,25 @@ fn number(head: &Response<()>) -> usize {
     head.headers()["x-attempt"].to_str().unwrap().parse().unwrap()
 }
 
-fn quick() -> RetryPolicy<Grpc, Constant> {
-    policy(5).max_elapsed(None).max_server_delay(ms(u64::MAX)).protocol(|grpc| grpc.retry_info(true))
+fn quick(marked: bool) -> RetryPolicy<Grpc, Constant> {
+    policy(5).repeatable(marked).max_elapsed(None).max_server_delay(ms(u64::MAX)).protocol(|grpc| grpc.retry_info(true))
 }
 
-// TN-7
+// TN-7, RET-7, C-12
 #[tokio::test(start_paused = true)]
-async fn callers_answer_is_last_others_refused() {
-    for seed in 0..4000 {
+async fn callers_answer_is_last_others_retried() {
+    for (seed, marked) in (0..4000).flat_map(|seed| [(seed, false), (seed, true)]) {
         let server = server(seed);
-        let head = outcome(RetryLayer::new(quick()).layer(server.clone()), seed).await;
+        let head = outcome(RetryLayer::new(quick(marked)).layer(server.clone()), seed).await;
         let attempts = server.count();
         let heads = (1..=attempts).map(|number| {
             let (_, answer) = answer(seed * 16 + u64::try_from(number).unwrap());
-            answer.ok().map(|answer| is_refusal(&answer.map(drop)))
+            answer.ok().map(|answer| is_retried(&answer.map(drop), marked))
         });
-        let refusals: Vec<_> = heads.collect();
-        let (last, before) = refusals.split_last().unwrap();
-        assert!(before.iter().all(|refused| *refused == Some(true)), "{seed}: {refusals:?}");
-        assert!(attempts == 3 || *last != Some(true), "{seed}: {refusals:?}");
+        let retried: Vec<_> = heads.collect();
+        let (last, before) = retried.split_last().unwrap();
+        assert!(before.iter().all(|retried| *retried == Some(true)), "{seed} {marked}: {retried:?}");
+        assert!(attempts == 3 || *last != Some(true), "{seed} {marked}: {retried:?}");
         assert_eq!(head.map(|head| number(&head)), last.map(|_| attempts), "{seed}");
     }
 }
@@ -228,7 +229,7 @@ async fn every_layer_bounds_the_attempts() {
         let hedge = || HedgeLayer::new(HedgePolicy::grpc().max_attempts(4).delay(ms(20)));
         let of = |index: usize| servers[index].clone();
         let heads = [
-            outcome(RetryLayer::new(quick()).layer(peeking.layer(of(0))), seed).await,
+            outcome(RetryLayer::new(quick(true)).layer(peeking.layer(of(0))), seed).await,
             outcome(configured(retried).layer(of(1)), seed).await,
             outcome(configured(hedged).layer(of(2)), seed).await,
             outcome(hedge().layer(of(3)), seed).await,

@@ -19,7 +19,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::grpc::support::{
     Answer, Lost, Server, Step, call, call_with, call_within, change, ends_with, lost, ms, policy, read, status,
-    streaming, throttle, trailers_only, with,
+    streaming, throttle, trailers_only, unmarked, with,
 };
 
 /// The header, extension and options of a row, and the resulting deadline, in milliseconds.
@@ -281,7 +281,7 @@ async fn channel_timer_before_it_is_a_failure() {
     let (code, _) = read(client.clone().oneshot(repeatable).await.unwrap()).await;
     assert_eq!((code, server.count()), (Some(Code::Ok), 2));
     let server = Server::by(|_| (100, Err(lost(tonic::TimeoutExpired(())))));
-    let client = RetryLayer::new(policy(10)).layer(server.clone());
+    let client = RetryLayer::new(unmarked(10)).layer(server.clone());
     let (code, _) = read(client.oneshot(call_within("1S")).await.unwrap()).await;
     assert_eq!((code, server.count()), (Some(Code::DeadlineExceeded), 1));
 }

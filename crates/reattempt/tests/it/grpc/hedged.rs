@@ -74,3 +74,13 @@ async fn deadline_ends_winners_answer() {
     assert_eq!(read(reply).await, (Some(Code::DeadlineExceeded), "a".to_owned()));
     assert_eq!(began.elapsed(), ms(250));
 }
+
+/// Every call through a hedge layer may be hedged, so the setting is reported.
+// HG-14
+#[test]
+fn hedging_reports_repeatable_as_unused() {
+    let warnings = |grpc: Grpc| HedgePolicy::with(grpc).validate();
+    assert_eq!(warnings(Grpc::new()), []);
+    let [warning] = &warnings(Grpc::new().repeatable(true))[..] else { panic!("one warning") };
+    assert_eq!(warning.field(), "repeatable");
+}

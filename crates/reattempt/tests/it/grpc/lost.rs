@@ -20,7 +20,7 @@ use tower::{BoxError, Layer, ServiceExt};
 
 use crate::grpc::reset::Resets;
 use crate::grpc::support::{
-    Lost, Server, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle, trailers_only,
+    Lost, Server, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle, trailers_only, unmarked,
 };
 
 type Make = fn() -> BoxError;
@@ -172,15 +172,16 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
         code.is_some() && !make().downcast_ref().is_some_and(refused)
     }) {
         let server = || Server::by(move |_| (1, Err(lost(make()))));
-        let inner = |server: &Server| RetryLayer::new(policy(1)).layer(server.clone());
+        let inner = |server: &Server| RetryLayer::new(unmarked(1)).layer(server.clone());
         let one = server();
-        let client = RetryLayer::new(policy(1)).layer(inner(&one));
+        let client = RetryLayer::new(unmarked(1)).layer(inner(&one));
         head(client.oneshot(call()).await).unwrap();
         assert_eq!(one.count(), 1, "{:?}", make());
 
         // Not even if the server's own responses with that code are repeated.
         let not_processed = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
-        let repeats = policy(1).protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(not_processed)));
+        let repeats =
+            unmarked(1).protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(not_processed)));
         let repeats = repeats.protocol(|grpc| {
             grpc.classify(move |outcome: Outcome<'_>| outcome.headers().map(|_| Verdict::NotProcessed(not_processed)))
         });
@@ -190,7 +191,7 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
 
         // A call that the caller allows to be repeated is repeated.
         let one = server();
-        let client = RetryLayer::new(policy(1)).layer(inner(&one));
+        let client = RetryLayer::new(unmarked(1)).layer(inner(&one));
         let repeatable = CallOptions::new().repeatable(true).max_attempts(2);
         head(client.oneshot(call_with(repeatable)).await).unwrap();
         assert!(one.count() > 1, "{:?}", make());

@@ -2,13 +2,15 @@
 
 use http::{HeaderMap, Response, StatusCode};
 use reattempt::classify::{Outcome, ServerHint};
+use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
 use reattempt::{CallOptions, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, body, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only, with,
+    Answer, Server, Step, body, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only,
+    unmarked, with,
 };
 
 fn http(status: u16, content_type: &str) -> Answer {
@@ -174,6 +176,7 @@ async fn retry_info_is_a_minimum_where_read() {
     assert!((1500..=1650).contains(&times[1]), "{times:?}");
     let longer = policy(5000).protocol(|grpc| grpc.retry_info(true));
     assert_eq!(waits(longer, || asks_for("1500")).await, [0, 5000]);
+    assert_eq!(waits(unmarked(100).retry_info(true), || asks_for("1500")).await, [0], "it asks for nothing");
     for garbage in ["", "!", "CA4a", "CA4aNgoo", "/////w=="] {
         assert_eq!(waits(read(), move || asks_for(garbage)).await, [0, 100], "{garbage}");
     }
@@ -195,6 +198,24 @@ async fn pushback_beats_retry_info() {
     assert_eq!(waits(read(), not_found).await, [0]);
     let capped = read().max_server_delay(ms(1000));
     assert_eq!(waits(capped, || asks_for("1500")).await, [0]);
+}
+
+/// The pushback also counts beside a code that the program has made retryable. It counts for nothing beside any other
+/// code, and not under a service config without a policy for the method.
+// PB-7, RET-7, C-12
+#[tokio::test(start_paused = true)]
+async fn pushback_asks_for_codes_retried() {
+    let asks = |code| move || with(trailers_only(code), "grpc-retry-pushback-ms", "20");
+    assert_eq!(waits(unmarked(100), || trailers_only(Code::Unavailable)).await, [0]);
+    assert_eq!(waits(unmarked(100), asks(Code::Unavailable)).await, [0, 20]);
+    let aborted = || unmarked(100).on_code(Code::Aborted, Verdict::transient());
+    assert_eq!(waits(aborted(), || trailers_only(Code::Aborted)).await, [0]);
+    assert_eq!(waits(aborted(), asks(Code::Aborted)).await, [0, 20]);
+    assert_eq!(waits(unmarked(100), asks(Code::Aborted)).await, [0]);
+    let server = Server::at_once(move |_| asks(Code::Unavailable)());
+    let empty = ServiceConfigLayer::new(ServiceConfig::default());
+    empty.layer(server.clone()).oneshot(call()).await.unwrap();
+    assert_eq!(server.count(), 1);
 }
 
 // RPH-1, RPH-4
@@ -279,7 +300,7 @@ async fn grpc_classifier_sees_path_and_gives_hint() {
 async fn rule_of_grpc_chooses_options_by_path() {
     for (path, attempts) in [(call().uri().path().to_owned(), 2), ("/other/method".into(), 1)] {
         let server = Server::at_once(|_| trailers_only(Code::DeadlineExceeded));
-        let policy = policy(0).protocol(|grpc| {
+        let policy = unmarked(0).protocol(|grpc| {
             grpc.options_for(move |request| {
                 let ours = request.path() == path;
                 ours.then(|| CallOptions::new().repeatable(true).max_attempts(2))

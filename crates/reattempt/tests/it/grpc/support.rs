@@ -225,8 +225,13 @@ pub(crate) fn call_within(timeout: &str) -> Request<Body> {
     call
 }
 
-/// Returns the defaults, with a delay of exactly this much.
+/// Returns a policy for calls that may be repeated, with a delay of exactly this much.
 pub(crate) fn policy(delay: u64) -> RetryPolicy<Grpc, Constant> {
+    unmarked(delay).repeatable(true)
+}
+
+/// Returns the defaults, with a delay of exactly this much.
+pub(crate) fn unmarked(delay: u64) -> RetryPolicy<Grpc, Constant> {
     RetryPolicy::grpc().backoff(match delay {
         0 => Constant::immediate(),
         delay => Constant::new(ms(delay)),

@@ -111,27 +111,30 @@ async fn message_of_a_probe_closes_the_breaker() {
     assert_eq!(server.count(), 30);
 }
 
+/// A server that ends the stream in order has failed. A lost connection is an event of its own.
+// C-6
 #[tokio::test(start_paused = true)]
 async fn body_without_a_status_has_failed() {
-    let answers: [fn() -> Answer; 2] = [
-        || streaming([Step::Data("message")]),
-        || streaming([Step::Fail(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())]),
+    let answers: [(fn() -> Answer, &str); 2] = [
+        (|| streaming([Step::Data("message")]), "Failed"),
+        (|| streaming([Step::Fail(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())]), "Lost"),
     ];
-    for answer in answers {
+    for (answer, health) in answers {
         let recorder = Recorder::default();
         let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer()));
         let _ = client.send(request()).await.unwrap().into_body().collect().await;
-        assert_eq!(recorder.log(), ["admitted", "Failed"]);
+        assert_eq!(recorder.log(), ["admitted", health]);
     }
 }
 
+// C-6
 #[tokio::test(start_paused = true)]
-async fn lost_connection_has_failed() {
+async fn lost_connection_is_lost() {
     let recorder = Recorder::default();
     let server = Server::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))));
     let client = GuardLayer::grpc(recorder.clone()).layer(server);
     assert!(client.send(request()).await.is_err());
-    assert_eq!(recorder.log(), ["admitted", "Failed"]);
+    assert_eq!(recorder.log(), ["admitted", "Lost"]);
 }
 
 #[tokio::test(start_paused = true)]
