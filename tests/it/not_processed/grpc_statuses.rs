@@ -6,7 +6,7 @@ use reattempt::grpc::Grpc;
 use reattempt::schedule::Constant;
 use reattempt::standard::StandardLayer;
 use reattempt::{CallOptions, RetryLayer, RetryPolicy};
-use reattempt_faults::{Reply, Server};
+use reattempt_faults::{Reply, Script, Server};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
@@ -17,7 +17,7 @@ const METHOD: &str = "/grpc.health.v1.Health/Check";
 
 /// Returns a server that carries out every call and then always responds this way.
 async fn server(reply: &Reply) -> Server {
-    Server::http2(vec![reply.clone().carried_out(true); 50]).await.unwrap()
+    Server::http2(Script::default().otherwise(reply.clone().carried_out(true))).await.unwrap()
 }
 
 fn channel(server: &Server) -> Channel {

@@ -253,6 +253,7 @@ async fn observer_is_notified_of_replacement() {
     });
     let server = Server::start([unprocessed(), echo()]).await;
     run(&server, policy, call()).await;
-    let expected = ["attempt 1 failed", "attempt 1 is replaced", "succeeded on attempt 1"];
+    let replaced = "attempt 1 is replaced, because the server refused the stream";
+    let expected = ["attempt 1 failed", replaced, "succeeded on attempt 1"];
     assert_eq!(*heard.lock().unwrap(), expected);
 }
