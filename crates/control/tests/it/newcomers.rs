@@ -181,7 +181,8 @@ fn entry_with_a_call_in_flight_stays() {
 fn open_breaker_in_use_is_not_forgotten() {
     let changes = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&changes);
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).on_state_change(move |change| {
+    let breaker = CircuitBreaker::rate().min_failing_time(Duration::ZERO).first_open_time(Duration::ZERO);
+    let breaker = breaker.consecutive_failures(5).on_state_change(move |change| {
         seen.lock().unwrap().push((change.destination.to_string(), change.to));
     });
     call_all(&breaker, "first.example", 64, Health::Served);

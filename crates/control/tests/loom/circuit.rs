@@ -9,6 +9,8 @@ mod circuit;
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/breaker/counts.rs"]
 mod counts;
+#[path = "../../src/guard/breaker/failing.rs"]
+mod failing;
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/breaker/machine.rs"]
 mod machine;
@@ -60,6 +62,7 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
         probe_ratio: 0,
         lease: NOW,
         open_time: NOW,
+        first_open_time: NOW,
         max_open_time: NOW,
         spread: 0,
         seed: 0,
@@ -85,7 +88,7 @@ impl Scene {
     }
 
     fn end_call(&self, note: Note, outcome: Outcome, now: Duration) {
-        let ending = Ending { outcome, asked: Duration::ZERO, now };
+        let ending = Ending { outcome, asked: Duration::ZERO, sent: NOW, now };
         let trip = |counts: &counts::Counts| counts.total_failures > 0;
         self.circuit.end_call(note, ending, trip);
         self.notify();
@@ -132,6 +135,27 @@ fn two_failures_open_it_once() {
         assert!(scene.admit(NOW).is_none());
         other.join().unwrap();
         assert_eq!(*scene.told.lock().unwrap(), [(Closed, Open)]);
+    });
+}
+
+/// Of two calls that fail with one connection, exactly one is a failure, and a success beside them counts too.
+// C-6
+#[test]
+fn calls_of_an_event_fail_once() {
+    loom::model(|| {
+        let ending = |outcome| Ending { outcome, asked: Duration::ZERO, sent: NOW, now: NOW };
+        let scene = scene();
+        let [one, two, served] = [(); 3].map(|()| scene.admit(NOW).unwrap());
+        let other = Arc::clone(&scene);
+        let other = thread::spawn(move || {
+            use_stripe(1);
+            other.circuit.end_call(two, ending(Outcome::Lost), |_| false);
+        });
+        scene.circuit.end_call(served, ending(Outcome::Success), |_| false);
+        scene.circuit.end_call(one, ending(Outcome::Lost), |_| false);
+        other.join().unwrap();
+        let counts = scene.circuit.with(|_, machine| *machine.window.counts());
+        assert_eq!((counts.total_failures, counts.total_exclusions, counts.total_successes), (1, 1, 1));
     });
 }
 

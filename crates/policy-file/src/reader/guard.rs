@@ -24,7 +24,9 @@ field! {
     PROBE_FAILURE_RATIO = "probe_failure_ratio": Kind::Number(Range::new(0.0, 1.0)), "";
     MIN_CALLS = "min_calls": Kind::CountFromOne, "";
     CONSECUTIVE = "consecutive_failures": Kind::Count, "";
+    MIN_FAILING_TIME = "min_failing_time": Kind::Duration, "";
     LAST_CALLS = "last_calls": Kind::Count, "";
+    FIRST_OPEN_TIME = "first_open_time": Kind::Duration, "";
     MAX_OPEN_TIME = "max_open_time": Kind::Duration, "";
     SPREAD = "spread": Kind::Count, "";
     SLOW_AFTER = "slow_after": Kind::Duration, "";
@@ -54,7 +56,9 @@ static FIELDS: [&[&Field]; 8] = [
         &MIN_CALLS,
         &PROBE_FAILURE_RATIO,
         &CONSECUTIVE,
+        &MIN_FAILING_TIME,
         &LAST_CALLS,
+        &FIRST_OPEN_TIME,
         &MAX_OPEN_TIME,
         &SPREAD,
         &SLOW_AFTER,
@@ -185,7 +189,9 @@ fn breaker(fields: &mut Fields<'_>) -> CircuitBreaker {
     let breaker = with(breaker, count(fields, &MIN_CALLS), CircuitBreaker::min_calls);
     let breaker = with(breaker, fields.number(&PROBE_FAILURE_RATIO), CircuitBreaker::probe_failure_ratio);
     let breaker = with(breaker, count(fields, &CONSECUTIVE), CircuitBreaker::consecutive_failures);
+    let breaker = with(breaker, fields.duration(&MIN_FAILING_TIME), CircuitBreaker::min_failing_time);
     let breaker = with(breaker, count(fields, &LAST_CALLS), CircuitBreaker::last_calls);
+    let breaker = with(breaker, fields.duration(&FIRST_OPEN_TIME), CircuitBreaker::first_open_time);
     let breaker = with(breaker, fields.duration(&MAX_OPEN_TIME), CircuitBreaker::max_open_time);
     let breaker = with(breaker, count(fields, &SPREAD), CircuitBreaker::spread);
     let breaker = with(breaker, fields.duration(&SLOW_AFTER), CircuitBreaker::slow_after);

@@ -116,7 +116,7 @@ impl Circuit {
     /// Closes the tally and adds its counts to the machine.
     fn take_tally(&self, machine: &mut Machine) {
         let (calls, successes) = self.tally.close();
-        machine.window.add(calls, successes);
+        machine.add(calls, successes);
     }
 
     /// Adopts new settings. Returns the previous ones, whose destructors may be user code.

@@ -37,7 +37,7 @@ impl Counts {
                 self.total_failures = self.total_failures.saturating_add(1);
                 (&mut self.consecutive_failures, &mut self.consecutive_successes)
             }
-            Outcome::Excluded | Outcome::Abandoned => {
+            Outcome::Excluded | Outcome::Abandoned | Outcome::Lost => {
                 self.total_exclusions = self.total_exclusions.saturating_add(1);
                 return;
             }
@@ -67,6 +67,8 @@ impl Counts {
 pub(crate) enum Outcome {
     Success,
     Failure,
+    /// A lost connection. The machine decides whether it is a failure, or excluded because its event has counted.
+    Lost,
     /// A failure that does not extend the run of consecutive failures.
     Overload,
     Excluded,
@@ -79,8 +81,6 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     total: Counts,
-    /// Failures since the last success, including those in dropped buckets.
-    pub(crate) run: u32,
     /// The buckets by age, indexed by age modulo their number.
     buckets: Vec<Counts>,
     age: u64,
@@ -90,7 +90,7 @@ impl Window {
     /// Creates an empty window of at least one bucket.
     pub(crate) fn new(buckets: usize) -> Self {
         let buckets = vec![Counts::default(); buckets.max(1)];
-        Self { total: Counts::default(), run: 0, buckets, age: 0 }
+        Self { total: Counts::default(), buckets, age: 0 }
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -102,7 +102,7 @@ impl Window {
         self.age
     }
 
-    /// Clears the counts. The run of failures continues.
+    /// Clears the counts.
     pub(crate) fn clear(&mut self) {
         self.total = Counts::default();
         self.buckets.fill(Counts::default());
@@ -134,11 +134,6 @@ impl Window {
 
     /// Records the end of a call that began at `age`, unless its bucket was dropped.
     pub(crate) fn record(&mut self, age: u64, outcome: Outcome) {
-        match outcome {
-            Outcome::Success => self.run = 0,
-            Outcome::Failure => self.run = self.run.saturating_add(1),
-            Outcome::Overload | Outcome::Excluded | Outcome::Abandoned | Outcome::Unsent => {}
-        }
         let gone = self.age.checked_sub(age).is_none_or(|past| past >= self.length());
         if gone {
             return;

@@ -9,13 +9,15 @@ use reattempt_core::guard::Reason;
 
 use super::BreakerState::{self, Closed, ForcedOpen, HalfOpen, Open};
 use super::CircuitBreaker;
-use super::counts::Outcome::{self, Abandoned, Excluded, Failure, Overload, Success, Unsent};
+use super::counts::Outcome::{self, Abandoned, Excluded, Failure, Lost, Overload, Success, Unsent};
 use super::machine::{Ending, Machine};
 use super::rules::{Rules, Trip};
 use super::tally::Note;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOST_PASSES: usize = 3;
+/// A time that is longer than any setting that it is compared with.
+const LONG: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
@@ -29,8 +31,19 @@ enum Event {
 #[derive(Clone)]
 struct Node {
     machine: Machine,
-    notes: Vec<Note>,
+    /// The calls in flight, with the times at which they were sent.
+    notes: Vec<(Note, Duration)>,
     path: Vec<Event>,
+    latest: Latest,
+}
+
+/// The latest failures, recorded without the machine.
+#[derive(Clone, Default)]
+struct Latest {
+    /// The time at which the latest event was seen, and its generation.
+    event: Option<(Duration, u64)>,
+    /// The start of the first failure. No path here is long enough for its end.
+    began: Option<Duration>,
 }
 
 /// The lease is only one second, so that a probe in flight may outlive it.
@@ -44,7 +57,7 @@ fn events(node: &Node) -> Vec<Event> {
         events.push(Event::Admit);
     }
     for place in 0..node.notes.len() {
-        let outcomes = [Success, Failure, Overload, Excluded, Abandoned, Unsent];
+        let outcomes = [Success, Failure, Lost, Overload, Excluded, Abandoned, Unsent];
         events.extend(outcomes.map(|outcome| Event::End(place, outcome)));
     }
     events
@@ -57,9 +70,10 @@ fn fingerprint(node: &Node) -> String {
     let mut notes: Vec<_> = node
         .notes
         .iter()
-        .map(|note| {
+        .map(|(note, sent)| {
             let current = note.generation == machine.generation;
-            current.then(|| (note.age, machine.next_probe - note.probe))
+            let counted = machine.failing.clone().lose(*sent, now);
+            current.then(|| (note.age, machine.next_probe - note.probe, counted, (now - *sent).min(LONG)))
         })
         .collect();
     notes.sort_unstable();
@@ -71,15 +85,18 @@ fn fingerprint(node: &Node) -> String {
     let since = if idle { Duration::ZERO } else { now - machine.start };
     let window = if idle { String::new() } else { format!("{:?}", machine.window) };
     format!(
-        "{:?} {notes:?} {probes:?} {expiry:?} {since:?} {window} {} {}",
+        "{:?} {notes:?} {probes:?} {expiry:?} {since:?} {window} {} {:?} {} {}",
         machine.state,
-        machine.window.run,
-        machine.reopened.min(3)
+        machine.failing.run,
+        machine.failing.time(now).min(LONG),
+        // A call that is sent now belongs to an event that was seen now.
+        machine.failing.clone().lose(now, now),
+        machine.failing.openings.min(3)
     )
 }
 
-fn end_note(machine: &mut Machine, rules: &Rules, note: Note, outcome: Outcome) {
-    let ending = Ending { outcome, asked: Duration::ZERO, now: machine.now };
+fn end_note(machine: &mut Machine, rules: &Rules, (note, sent): (Note, Duration), outcome: Outcome) {
+    let ending = Ending { outcome, asked: Duration::ZERO, sent, now: machine.now };
     let counts = machine.end_call(rules, note, ending);
     if let (Some(counts), Trip::Counts(ready_to_trip)) = (counts, &rules.trip)
         && ready_to_trip(&counts)
@@ -95,16 +112,43 @@ fn step(node: &Node, event: Event, rules: &Rules) -> Node {
     machine.changed.clear();
     match event {
         Event::Tick => machine.advance(rules, now + SECOND),
-        Event::Admit => next.notes.extend(machine.admit(rules, now, None)),
+        Event::Admit => next.notes.extend(machine.admit(rules, now, None).map(|note| (note, now))),
         Event::End(place, outcome) => end_note(machine, rules, next.notes.remove(place), outcome),
         Event::Isolate => machine.force(rules, ForcedOpen, now),
         Event::Close => machine.force(rules, Closed, now),
     }
+    record(node, &mut next, event);
     next
 }
 
+/// Records a failure of the current generation, and verifies that it counted, unless its event had.
+// C-6
+fn record(before: &Node, after: &mut Node, event: Event) {
+    let generation = before.machine.generation;
+    if let Event::Isolate | Event::Close = event {
+        after.latest = Latest::default();
+    }
+    let Event::End(place, outcome @ (Failure | Overload | Lost)) = event else { return };
+    let (note, sent) = before.notes[place];
+    if note.generation != generation {
+        return;
+    }
+    let (latest, now) = (&mut after.latest, before.machine.now);
+    let closed = before.machine.state == Closed;
+    let member = closed && outcome == Lost && latest.event.is_some_and(|(seen, own)| own == generation && sent <= seen);
+    if !member {
+        let began = if outcome == Lost { now } else { sent };
+        latest.began = latest.began.or(Some(began));
+        latest.event = if outcome == Lost { Some((now, generation)) } else { latest.event };
+    }
+    if after.machine.generation == generation && note.age == after.machine.window.age() {
+        let [before, after] = [before, after].map(|node| node.machine.window.counts().total_failures);
+        assert_eq!(after == before, member, "{event:?}");
+    }
+}
+
 fn is_legal(event: Event, from: BreakerState, to: BreakerState, rules: &Rules) -> bool {
-    let failed = matches!(event, Event::End(_, Failure | Overload));
+    let failed = matches!(event, Event::End(_, Failure | Overload | Lost));
     match (from, to) {
         (_, ForcedOpen) => matches!(event, Event::Isolate),
         (Closed | HalfOpen, Open) => failed,
@@ -130,11 +174,18 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
         assert!(machine.probes.len() <= rules.probes as usize, "G-2: {path:?}");
     }
     if let Event::End(place, _) = event {
-        let note = before.notes[place];
+        let (note, _) = before.notes[place];
         if note.generation != before.machine.generation {
             let same = Node { notes: after.notes.clone(), ..before.clone() };
             assert_eq!(fingerprint(&same), fingerprint(after), "G-4: {path:?}");
         }
+    }
+    // C-14: calls must have failed for some time.
+    if let Trip::Rate(rate) = &rules.trip
+        && machine.changed.contains(&(Closed, Open))
+    {
+        let failed_for = after.latest.began.map(|began| machine.now - began);
+        assert!(failed_for.is_some_and(|time| time >= rate.time), "{failed_for:?}: {path:?}");
     }
     // G-1: even if some calls never end, a call is admitted once the open time and the leases are over.
     let mut later = machine.clone();
@@ -167,7 +218,7 @@ fn verify_recovery(node: &Node, rules: &Rules) {
     for _ in 0..12 {
         let now = machine.now + SECOND;
         while let Some((note, _)) = under_way.pop_front_if(|(_, due)| *due <= now) {
-            machine.end_call(rules, note, Ending { outcome: Success, asked: Duration::ZERO, now });
+            machine.end_call(rules, note, Ending { outcome: Success, asked: Duration::ZERO, sent: now, now });
         }
         let admitted = machine.admit(rules, now, None);
         under_way.extend(admitted.map(|note| (note, now + SECOND * 3)));
@@ -178,7 +229,8 @@ fn verify_recovery(node: &Node, rules: &Rules) {
 /// Returns the number of distinct states, and the breaker states that were reached.
 fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerState>) {
     let rules = rules(breaker);
-    let mut level = vec![Node { machine: Machine::new(&rules), notes: vec![], path: vec![] }];
+    let machine = Machine::new(&rules);
+    let mut level = vec![Node { machine, notes: vec![], path: vec![], latest: Latest::default() }];
     let (mut seen, mut states) = (HashSet::new(), HashSet::new());
     for _ in 0..depth {
         let mut next = Vec::new();
@@ -206,8 +258,8 @@ fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerSta
 #[test]
 fn rate_form_keeps_its_rules() {
     let breaker = CircuitBreaker::rate().interval(SECOND * 4).bucket_period(SECOND * 2);
-    let breaker = breaker.open_time(SECOND).max_open_time(SECOND * 2).spread(0).probes(2);
-    let (seen, states) = explore(&breaker.min_calls(2).consecutive_failures(2), 11);
+    let breaker = breaker.first_open_time(SECOND).open_time(SECOND * 2).spread(0).probes(2);
+    let (seen, states) = explore(&breaker.min_calls(2).consecutive_failures(2).min_failing_time(SECOND), 11);
     assert_eq!(states.len(), 4);
     assert!(seen > 3_000, "{seen} states");
 }
@@ -218,7 +270,7 @@ fn rate_form_keeps_its_rules() {
 fn last_calls_keep_the_rules() {
     let breaker = CircuitBreaker::rate().last_calls(3).open_time(SECOND).max_open_time(SECOND * 2);
     let breaker = breaker.spread(0).probes(2).probe_failure_ratio(0.6);
-    let (seen, states) = explore(&breaker.min_calls(2), 11);
+    let (seen, states) = explore(&breaker.min_calls(2).min_failing_time(Duration::ZERO), 11);
     assert_eq!(states.len(), 4);
     assert!(seen > 1_000, "{seen} states");
 }

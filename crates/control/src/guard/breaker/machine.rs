@@ -8,6 +8,7 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 use super::super::time::nanos;
 use super::changes::BreakerState;
 use super::counts::{Counts, Outcome, Window};
+use super::failing::Failing;
 use super::rules::{Rules, Trip, share};
 use super::tally::{Epoch, NO_TAG, Note, tag_of};
 
@@ -19,6 +20,7 @@ pub(crate) struct Machine {
     /// earlier generation are discarded.
     pub(crate) generation: u64,
     pub(crate) window: Window,
+    pub(crate) failing: Failing,
     /// The start of the generation.
     pub(crate) start: Duration,
     /// The end of the open time or of the fixed window, if any.
@@ -26,8 +28,6 @@ pub(crate) struct Machine {
     /// The probes that hold a place in the half-open state, with their lease ends.
     pub(crate) probes: Vec<(u64, Duration)>,
     pub(crate) next_probe: u64,
-    /// The number of times the breaker has reopened since it was last closed.
-    pub(crate) reopened: u32,
     /// The latest time seen under the lock, because time must not go backwards.
     pub(crate) now: Duration,
     /// The number of generations and buckets so far. A note from another epoch does not belong to the current bucket.
@@ -45,6 +45,8 @@ pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
     /// The delay that the server requested.
     pub(crate) asked: Duration,
+    /// The time at which the call was sent.
+    pub(crate) sent: Duration,
     pub(crate) now: Duration,
 }
 
@@ -54,11 +56,11 @@ impl Machine {
             state: BreakerState::Closed,
             generation: 0,
             window: Window::new(rules.buckets()),
+            failing: Failing::default(),
             start: Duration::ZERO,
             expiry: None,
             probes: Vec::new(),
             next_probe: 0,
-            reopened: 0,
             now: Duration::ZERO,
             epoch: 0,
             quiet_until: 0,
@@ -92,8 +94,16 @@ impl Machine {
             quiet_until: self.quiet_until,
             ends_at: self.expiry.map_or(u64::MAX, nanos),
             // The first success after failures ends their run.
-            takes_successes: rules.has_plain_successes() && self.window.run == 0,
+            takes_successes: rules.has_plain_successes() && self.failing.run == 0,
         })
+    }
+
+    /// Counts calls that the tally has counted, and the successes among them.
+    pub(crate) fn add(&mut self, calls: u64, successes: u64) {
+        self.window.add(calls, successes);
+        if successes > 0 {
+            self.failing.succeed(u32::try_from(successes).unwrap_or(u32::MAX));
+        }
     }
 
     /// Adopts new settings. A window with a different bucket layout starts empty.
@@ -176,11 +186,12 @@ impl Machine {
     ///
     /// Returns the counts for the user's trip rule, which must run without a lock before [`trip`](Self::trip).
     pub(crate) fn end_call(&mut self, rules: &Rules, note: Note, ending: Ending) -> Option<Counts> {
-        let Ending { outcome, asked, now } = ending;
-        self.advance(rules, now);
+        let asked = ending.asked;
+        self.advance(rules, ending.now);
         if note.generation != self.generation {
             return None;
         }
+        let outcome = self.judge_lost(ending);
         match self.state {
             BreakerState::Closed => {
                 match rules.calls_of_bucket() {
@@ -200,12 +211,34 @@ impl Machine {
         }
     }
 
+    /// Records the end among the latest failures. Returns its outcome, which is not [`Lost`](Outcome::Lost).
+    fn judge_lost(&mut self, ending: Ending) -> Outcome {
+        let Ending { outcome, sent, .. } = ending;
+        match outcome {
+            Outcome::Success => self.failing.succeed(1),
+            Outcome::Failure => self.failing.fail(sent, true),
+            Outcome::Overload => self.failing.fail(sent, false),
+            Outcome::Lost => {
+                let in_event = self.failing.lose(sent, self.now);
+                // The outcome of a probe decides, and no other attempt is there to show the cause.
+                if in_event && self.state != BreakerState::HalfOpen {
+                    return Outcome::Excluded;
+                }
+                // Until the connection was lost, the server may have worked.
+                self.failing.fail(self.now, true);
+                return Outcome::Failure;
+            }
+            Outcome::Excluded | Outcome::Abandoned | Outcome::Unsent => {}
+        }
+        outcome
+    }
+
     fn judge(&mut self, rules: &Rules, outcome: Outcome, asked: Duration) -> Option<Counts> {
         let (Outcome::Failure | Outcome::Overload) = outcome else { return None };
         let counts = *self.window.counts();
         match &rules.trip {
             Trip::Counts(_) => return Some(counts),
-            Trip::Rate(rate) if rate.opens(&counts, self.window.run, rules.last_calls) => {
+            Trip::Rate(rate) if rate.opens(&counts, &self.failing, self.now, rules.last_calls) => {
                 self.open(rules, asked);
             }
             Trip::Rate(_) => {}
@@ -219,10 +252,11 @@ impl Machine {
         if let Outcome::Failure | Outcome::Overload = outcome
             && share(failures, rules.probes) >= rules.probe_ratio
         {
-            self.reopened = self.reopened.saturating_add(1);
             self.open(rules, asked);
         } else if judged >= rules.probes {
-            self.reopened = 0;
+            if let Trip::Counts(_) = rules.trip {
+                self.failing = Failing::default();
+            }
             self.change(BreakerState::Closed, None);
             self.advance_window(rules, false);
         }
@@ -238,7 +272,7 @@ impl Machine {
     /// Forces the breaker open, or closes it. The results of calls in flight are then ignored.
     pub(crate) fn force(&mut self, rules: &Rules, state: BreakerState, now: Duration) {
         self.advance(rules, now);
-        self.reopened = 0;
+        self.failing = Failing::default();
         self.change(state, None);
         self.advance(rules, now);
     }
@@ -249,12 +283,13 @@ impl Machine {
     }
 
     fn open(&mut self, rules: &Rules, asked: Duration) {
-        let open = rules.next_open_time(self.reopened, self.generation, asked);
+        let open = rules.next_open_time(self.failing.openings, self.generation, asked);
+        self.failing.openings = self.failing.openings.saturating_add(1);
         self.change(BreakerState::Open, Some(self.now.saturating_add(open)));
     }
 
     fn change(&mut self, to: BreakerState, expiry: Option<Duration>) {
-        self.window.run = 0;
+        self.failing.run = 0;
         if self.state != to {
             self.changed.push((self.state, to));
             self.state = to;
@@ -270,6 +305,7 @@ impl Machine {
         self.expiry = expiry;
         self.probes.clear();
         self.window.clear();
+        self.failing.end_event();
     }
 
     /// Frees the places of probes whose lease has expired.

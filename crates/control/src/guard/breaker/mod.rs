@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `machine` | the states and their transitions, over plain values |
 //! | `counts` | the counts and their window |
+//! | `failing` | the time for which calls have failed, and the events among the failures |
 //! | `rules` | the settings as the machine reads them |
 //! | `circuit` | a destination's machine, shared by threads |
 //! | `tally` | the calls to a healthy server, counted without the lock |
@@ -15,6 +16,7 @@ mod circuit;
 mod counts;
 #[cfg(test)]
 mod exploration;
+mod failing;
 mod machine;
 mod rules;
 mod settings;
@@ -36,7 +38,7 @@ use crate::destination_table::Entry;
 use circuit::Circuit;
 use machine::{Ending, Machine};
 use rules::{Rate, Rules, Trip};
-use settings::{MIN_CALLS, ratio_of};
+use settings::{FIRST_OPEN_TIME, MIN_CALLS, ratio_of};
 use tally::{NO_TAG, Note};
 
 pub use changes::{BreakerState, StateChange};
@@ -66,15 +68,30 @@ use counts::Outcome;
 ///
 /// | | [`rate`](Self::rate), the default | [`counting`](Self::counting), as sony/gobreaker v2 |
 /// |---|---|---|
-/// | opens | when 50 % of at least 20 calls within 60 s have failed, or after 20 consecutive failures | after more than 5 consecutive failures |
+/// | opens | if calls have failed for 2.5 s: when 50 % of at least 20 calls within 60 s have failed, or after 20 consecutive failures | after more than 5 consecutive failures |
 /// | window | sliding, 10 buckets of 6 s | since the breaker was closed |
-/// | stays open | 10 s ± 10 % | 60 s |
+/// | stays open | 1 s ± 10 % at first, doubling up to 10 s ± 10 % | 60 s |
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// The rate rule keeps the breaker closed at 30 % failures, because retries still help. If the server is down, the
-/// breaker opens after twenty calls, even after a minute of successes. The randomised open time spreads out returning
-/// clients.
+/// The rate rule keeps the breaker closed at 30 % failures, because retries still help. It also keeps it closed while a
+/// server restarts, which may fail hundreds of calls in a moment. If the server is down for longer, the breaker opens,
+/// even after a minute of successes. The randomised open time spreads out returning clients.
+///
+/// *The failing* begins with a failed call. It has lasted since that call was sent, or since its connection was lost,
+/// and goes on until 20 calls in a row have succeeded. A successful probe alone does not end it. If the server then
+/// fails again, the breaker opens as soon as one of the two conditions holds, and for twice as long.
+///
+/// # Outcomes
+///
+/// | outcome | counts as |
+/// |---|---|
+/// | [`Served`](Health::Served) | a success |
+/// | [`Failed`](Health::Failed), [`Unavailable`](Health::Unavailable) | a failure |
+/// | [`Overloaded`](Health::Overloaded) | a failure, which under the rate rule is not a consecutive one |
+/// | [`NotConnected`](Health::NotConnected) | a failure for each call |
+/// | [`Lost`](Health::Lost) | one failure for all calls of an [event](reattempt_core::Evidence#events); the others are excluded. The loss of a probe is always a failure |
+/// | [`Local`](Health::Local), [`Ignored`](Health::Ignored) | excluded |
 ///
 /// # Rules
 ///
@@ -83,7 +100,9 @@ use counts::Outcome;
 ///   dropped at its deadline as a timeout.
 /// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
 ///   probe that is abandoned, excluded or unsent frees its place, as does a probe whose callback or predicate panics.
-/// - Under the rate rule, a run of consecutive failures continues from one window to the next.
+/// - Under the rate rule, a run of consecutive failures and the failing continue from one window to the next.
+/// - A lost call that was sent after the first failure of an event is the next event. So a server that hangs up on each
+///   call opens the breaker.
 /// - If the server requests a longer delay in the failure that opens the breaker, the open time is that delay. It is
 ///   capped at [`max_open_time`](Self::max_open_time); under the rate rule, the cap is at least 30 s.
 /// - Time does not go backwards: an earlier time is replaced by the latest one.
@@ -99,11 +118,12 @@ use counts::Outcome;
 /// # use reattempt_core::guard::{Admit, Arrival, End, Guard, Health};
 ///
 /// let breaker = CircuitBreaker::rate();
-/// let now = Duration::from_secs(100);
-/// for _ in 0..20 {
+/// let mut now = Duration::from_secs(100);
+/// for _ in 0..26 {
 ///     if let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("a.example", now)) {
 ///         breaker.end_ticket(ticket, &End::judged(Health::Failed, Duration::ZERO), now);
 ///     }
+///     now += Duration::from_millis(100);
 /// }
 /// assert_eq!(breaker.state_at("a.example", now), BreakerState::Open);
 /// assert_eq!(breaker.state_at("b.example", now), BreakerState::Closed);
@@ -255,7 +275,7 @@ impl State for Circuit {
         drop(self.adopt(Arc::clone(rules)));
     }
 
-    /// Checks the open time and, in the rate form, the failure ratio and the window. A `min_calls` above the default of
+    /// Checks the open times and, in the rate form, the ratio and the window. A `min_calls` above the default of
     /// `consecutive_failures` has no effect, because consecutive failures open the breaker first.
     fn validate(rules: &Arc<Rules>) -> Vec<Warning> {
         let consecutive = Rate::default().consecutive;
@@ -269,7 +289,10 @@ impl State for Circuit {
             ),
         };
         let open = Recommended::OPEN_TIME.time("open_time", rules.open_time);
-        [ratio, calls, window, open].into_iter().flatten().collect()
+        let first = Some(rules.first_open_time).filter(|first| *first > rules.open_time && *first != FIRST_OPEN_TIME);
+        let first =
+            first.map(|first| Warning::new("first_open_time", format_args!("{first:?}"), "at most `open_time`"));
+        [ratio, calls, window, open, first].into_iter().flatten().collect()
     }
 
     fn show_settings(rules: &Arc<Rules>, f: &mut fmt::DebugStruct<'_, '_>) {
@@ -278,6 +301,7 @@ impl State for Circuit {
             .field("probes", &rules.probes)
             .field("interval", &rules.interval)
             .field("last_calls", &rules.last_calls)
+            .field("first_open_time", &rules.first_open_time)
             .field("open_time", &rules.open_time);
     }
 
@@ -307,7 +331,7 @@ impl Circuit {
 
     /// Runs user code. If that panics, the call ends with `outcome`, which frees a probe's place.
     fn ask_user<R>(&self, note: Note, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
-        let ending = Ending { outcome, asked: Duration::ZERO, now };
+        let ending = Ending { outcome, asked: Duration::ZERO, sent: now, now };
         let unwinding = Unwinding { circuit: self, note, ending };
         let answer = ask();
         mem::forget(unwinding);
@@ -323,15 +347,15 @@ impl Circuit {
             End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
             _ => self.ask_user(*note, Outcome::Abandoned, now, || rules.outcome(end)),
         };
-        let asked = match end {
-            End::Judged { hint, .. } => asked_delay(*hint),
-            _ => Duration::ZERO,
+        let (asked, after) = match end {
+            End::Judged { hint, after, .. } => (asked_delay(*hint), *after),
+            _ => (Duration::ZERO, Duration::ZERO),
         };
         let ready_to_trip = |counts: &Counts| match &rules.trip {
             Trip::Counts(ready_to_trip) => ready_to_trip(counts),
             Trip::Rate(_) => false,
         };
-        self.end_call(*note, Ending { outcome, asked, now }, ready_to_trip);
+        self.end_call(*note, Ending { outcome, asked, sent: now.saturating_sub(after), now }, ready_to_trip);
         self.notify();
     }
 

@@ -8,6 +8,7 @@ use reattempt_core::guard::{End, Health};
 
 use super::changes::{Callback, Changes};
 use super::counts::{Counts, Outcome};
+use super::failing::Failing;
 
 /// The maximum number of buckets in a window. More would cost memory per destination without adding precision.
 const MOST_BUCKETS: u32 = 1000;
@@ -37,6 +38,8 @@ pub(crate) struct Rules {
     pub(crate) last_calls: u32,
     /// If zero, the open time is 60 s, as in gobreaker.
     pub(crate) open_time: Duration,
+    /// If zero, the first open time is [`open_time`](Self::open_time).
+    pub(crate) first_open_time: Duration,
     pub(crate) max_open_time: Duration,
     /// The open time varies by this percentage in either direction.
     pub(crate) spread: u32,
@@ -66,16 +69,22 @@ pub(crate) struct Rate {
     pub(crate) calls: u32,
     /// If zero, this condition is off.
     pub(crate) consecutive: u32,
+    /// The minimum time for which calls have failed.
+    pub(crate) time: Duration,
 }
 
 impl Rate {
     /// Returns `true` if the latest failure opens the breaker. Both shares are rounded to millionths, so two failures
     /// in three calls reach a ratio of ⅔.
-    pub(crate) fn opens(&self, counts: &Counts, run: u32, last_calls: u32) -> bool {
+    pub(crate) fn opens(&self, counts: &Counts, failing: &Failing, now: Duration, last_calls: u32) -> bool {
+        let is_run = self.consecutive > 0 && failing.run >= self.consecutive;
+        failing.time(now) >= self.time && (is_run || self.reaches_ratio(counts, last_calls))
+    }
+
+    fn reaches_ratio(&self, counts: &Counts, last_calls: u32) -> bool {
         let most = if last_calls > 0 { last_calls } else { u32::MAX };
         let judged = counts.total_failures.saturating_add(counts.total_successes);
         judged >= self.calls.min(most) && share(counts.total_failures, judged) >= self.ratio
-            || self.consecutive > 0 && run >= self.consecutive
     }
 }
 
@@ -87,7 +96,7 @@ pub(crate) fn share(part: u32, calls: u32) -> u64 {
 
 impl Default for Rate {
     fn default() -> Self {
-        Self { ratio: 500_000, calls: 20, consecutive: 20 }
+        Self { ratio: 500_000, calls: 20, consecutive: 20, time: Duration::from_millis(2500) }
     }
 }
 
@@ -127,20 +136,22 @@ impl Rules {
 
     /// Classifies the end of a call without holding a lock, because the predicates are user code.
     pub(crate) fn outcome(&self, end: &End) -> Outcome {
-        let asked = |predicate: &Option<Predicate<Health>>, health, default| {
-            predicate.as_ref().map_or(health == default, |predicate| predicate(health))
+        let asked = |predicate: &Option<Predicate<Health>>, health, default: fn(Health) -> bool| {
+            predicate.as_ref().map_or_else(|| default(health), |predicate| predicate(health))
         };
         match *end {
             End::Judged { health, after, .. } => {
-                if asked(&self.is_excluded, health, Health::Ignored) {
+                if asked(&self.is_excluded, health, shows_nothing) {
                     Outcome::Excluded
-                } else if asked(&self.is_successful, health, Health::Served) {
+                } else if asked(&self.is_successful, health, |health| health == Health::Served) {
                     let slow = self.slow.is_some_and(|threshold| after > threshold);
                     if slow { Outcome::Failure } else { Outcome::Success }
-                } else if health == Health::Overloaded && matches!(self.trip, Trip::Rate(_)) {
-                    Outcome::Overload
                 } else {
-                    Outcome::Failure
+                    match (health, &self.trip) {
+                        (Health::Lost, _) => Outcome::Lost,
+                        (Health::Overloaded, Trip::Rate(_)) => Outcome::Overload,
+                        _ => Outcome::Failure,
+                    }
                 }
             }
             End::Abandoned { .. } => Outcome::Abandoned,
@@ -149,11 +160,12 @@ impl Rules {
         }
     }
 
-    /// Returns the open time after the breaker has reopened `reopened` times in a row. `number` counts all openings.
-    pub(crate) fn next_open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
+    /// Returns the open time after `openings` others in the same failing. `number` counts all generations.
+    pub(crate) fn next_open_time(&self, openings: u32, number: u64, asked: Duration) -> Duration {
         let open_time = if self.open_time.is_zero() { UNSET_OPEN_TIME } else { self.open_time };
         let most = self.max_open_time.max(open_time);
-        let doubled = open_time.saturating_mul(2_u32.saturating_pow(reopened)).min(most);
+        let first = if self.first_open_time.is_zero() { open_time } else { self.first_open_time.min(open_time) };
+        let doubled = first.saturating_mul(2_u32.saturating_pow(openings)).min(most);
         let range = u64::from(self.spread) * 2000;
         let shift = if range == 0 { 0 } else { mixed(self.seed ^ number) % (range + 1) };
         let part = 100_000 - range / 2 + shift;
@@ -168,6 +180,11 @@ impl Rules {
     }
 }
 
+/// Returns `true` for an outcome that shows nothing about the server.
+fn shows_nothing(health: Health) -> bool {
+    matches!(health, Health::Ignored | Health::Local)
+}
+
 /// Mixes the bits of a number (SplitMix64's finaliser).
 fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -180,11 +197,12 @@ impl fmt::Debug for Trip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts(_) => f.write_str("Counts(..)"),
-            Self::Rate(Rate { ratio, calls, consecutive }) => f
+            Self::Rate(Rate { ratio, calls, consecutive, time }) => f
                 .debug_struct("Rate")
                 .field("ratio", &(*ratio as f64 / 1e6))
                 .field("calls", calls)
                 .field("consecutive", consecutive)
+                .field("time", time)
                 .finish(),
         }
     }

@@ -14,18 +14,22 @@ use crate::millionths::millionths;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// The default of `first_open_time`.
+pub(super) const FIRST_OPEN_TIME: Duration = Duration::from_secs(1);
+
 /// The valid values of `min_calls` while `consecutive_failures` has its default.
 pub(super) const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
 
 /// Each setter returns a new breaker with its own state.
 impl CircuitBreaker {
-    /// Creates the default breaker, which opens if half of at least 20 calls in a minute fail, or if 20 calls in a row
-    /// fail.
+    /// Creates the default breaker. If calls have failed for 2.5 s, it opens as soon as half of at least 20 calls in a
+    /// minute have failed, or 20 calls in a row.
     pub fn rate() -> Self {
         Self(PerDestination::new(Arc::new(Rules {
             interval: MINUTE,
             bucket_period: MINUTE / 10,
             open_time: MINUTE / 6,
+            first_open_time: FIRST_OPEN_TIME,
             spread: 10,
             trip: Trip::Rate(Rate::default()),
             ..rules()
@@ -94,8 +98,11 @@ impl CircuitBreaker {
         self.set(|rules| rules.bucket_period = period)
     }
 
-    /// Sets the time for which the breaker stays open. Zero means 60 s, as in gobreaker, and
+    /// Sets the time for which the breaker stays open in an outage. Zero means 60 s, as in gobreaker, and
     /// [`validate`](Self::validate) warns about it.
+    ///
+    /// Open times begin with the [`first_open_time`](Self::first_open_time) and double with each opening, up to this
+    /// time. They begin anew after 20 successes in a row, or under a counting rule once the breaker closes.
     ///
     /// Default: 10 s, the shortest recommended time, or 60 s for a [`counting`](Self::counting) breaker. On average, a
     /// recovered server waits half of the open time for its next call.
@@ -104,8 +111,17 @@ impl CircuitBreaker {
         self.set(|rules| rules.open_time = time)
     }
 
-    /// Sets the maximum open time. Open times double after each failed probe, up to this maximum. By default, or with a
-    /// value below [`open_time`](Self::open_time), they do not double.
+    /// Sets the first open time of an outage. With zero, or a value above the [`open_time`](Self::open_time), it is the
+    /// `open_time`.
+    ///
+    /// Default: 1 s, because a server that restarts is often back by then, and retries can wait that long. A
+    /// [`counting`](Self::counting) breaker has none.
+    pub fn first_open_time(self, time: Duration) -> Self {
+        self.set(|rules| rules.first_open_time = time)
+    }
+
+    /// Sets the maximum open time. Open times then go on doubling above the [`open_time`](Self::open_time), up to this
+    /// maximum. By default, or with a value below `open_time`, they do not.
     ///
     /// Doubling saves a dead server a few probes, but keeps callers away from a recovered one for longer.
     pub fn max_open_time(self, most: Duration) -> Self {
@@ -143,7 +159,7 @@ impl CircuitBreaker {
     /// Sets the minimum number of finished calls in the window before the [`failure_ratio`](Self::failure_ratio)
     /// applies.
     ///
-    /// Default: 20. With 1, a single failure would open the breaker. 0 means 1. This is part of the rate rule.
+    /// Default: 20. With 1, a single failure could open the breaker. 0 means 1. This is part of the rate rule.
     ///
     /// [`consecutive_failures`](Self::consecutive_failures) may open the breaker after fewer calls, so set it too.
     pub fn min_calls(self, calls: u32) -> Self {
@@ -154,10 +170,20 @@ impl CircuitBreaker {
     /// off.
     ///
     /// The run continues from one window to the next, so even a client with one call per minute is protected. Default:
-    /// 20, so that a busy client quickly detects a dead server. With 5, a failure ratio of 30 % would open the breaker
-    /// within seconds. This is part of the rate rule.
+    /// 20, so that a busy client detects a dead server although most calls in its window have succeeded. With 5, a
+    /// failure ratio of 30 % would open the breaker within seconds. The [`min_failing_time`](Self::min_failing_time)
+    /// applies. This is part of the rate rule.
     pub fn consecutive_failures(self, failures: u32) -> Self {
         self.set_rate(|rate| rate.consecutive = failures)
+    }
+
+    /// Sets the time for which calls must have failed before the breaker opens. Zero turns this off.
+    ///
+    /// Default: 2.5 s. A server that restarts in less time fails many calls, but a breaker would only make its outage
+    /// longer. The time begins when the first of the failed calls was sent, or when its connection was lost. It ends
+    /// with 20 successes in a row. This is part of the rate rule.
+    pub fn min_failing_time(self, time: Duration) -> Self {
+        self.set_rate(|rate| rate.time = time)
     }
 
     /// Sets the trip rule to a predicate on the counts, called after each failure in the closed state.
@@ -174,11 +200,13 @@ impl CircuitBreaker {
     }
 
     /// Sets which outcomes are successes. Default: [`Health::Served`].
+    ///
+    /// A failure with [`Health::Lost`] still counts once for each event.
     pub fn is_successful(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.is_successful = Some(Arc::new(is)))
     }
 
-    /// Sets which outcomes are neither successes nor failures. Default: [`Health::Ignored`].
+    /// Sets which outcomes are neither successes nor failures. Default: [`Health::Ignored`] and [`Health::Local`].
     pub fn is_excluded(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.is_excluded = Some(Arc::new(is)))
     }
@@ -225,6 +253,7 @@ fn rules() -> Rules {
         probe_ratio: 0,
         lease: MINUTE / 2,
         open_time: MINUTE,
+        first_open_time: Duration::ZERO,
         max_open_time: Duration::ZERO,
         spread: 0,
         seed: RandomState::new().hash_one(0),

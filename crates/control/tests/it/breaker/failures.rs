@@ -11,13 +11,13 @@ use reattempt_control::{BreakerTicket, CircuitBreaker};
 use reattempt_core::guard::Health::{Failed, Served};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
 
-use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end_ticket, noting};
+use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end_ticket, noting, timeless};
 
 /// A probe that never ends loses its place when its lease is over.
 // G-1, trap 11
 #[test]
 fn a_lost_probe_does_not_wedge_it() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+    let breaker = timeless().consecutive_failures(5).spread(0);
     calls(&breaker, 5, Failed, NOW);
     let later = NOW + SECOND * 10;
     let _lost = admit(&breaker, later).unwrap();
@@ -32,7 +32,7 @@ fn a_lost_probe_does_not_wedge_it() {
 #[test]
 fn probe_past_its_lease_counts() {
     for (health, state) in [(Served, Closed), (Failed, Open)] {
-        let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+        let breaker = timeless().consecutive_failures(5).spread(0);
         calls(&breaker, 5, Failed, NOW);
         let slow = admit(&breaker, NOW + SECOND * 10).unwrap();
         let _other = admit(&breaker, NOW + SECOND * 40).unwrap();
@@ -45,7 +45,7 @@ fn probe_past_its_lease_counts() {
 // G-1, trap 51
 #[test]
 fn server_slower_than_a_lease_is_let_in() {
-    for breaker in [CircuitBreaker::rate().consecutive_failures(6), CircuitBreaker::counting()] {
+    for breaker in [timeless().consecutive_failures(6), CircuitBreaker::counting()] {
         let breaker = breaker.open_time(SECOND * 10);
         calls(&breaker, 6, Failed, NOW);
         let mut under_way = VecDeque::new();
@@ -67,7 +67,7 @@ fn server_slower_than_a_lease_is_let_in() {
 // G-1, trap 51
 #[test]
 fn attempt_timeout_is_the_least_lease() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+    let breaker = timeless().consecutive_failures(5).spread(0);
     calls(&breaker, 5, Failed, NOW);
     let later = NOW + SECOND * 10;
     let mut arrival = Arrival::new(HOST, later);
@@ -82,11 +82,11 @@ fn attempt_timeout_is_the_least_lease() {
 // G-1, G-19
 #[test]
 fn fewer_probes_do_not_wedge_it() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).probes(3);
+    let breaker = timeless().consecutive_failures(5).probes(3);
     calls(&breaker, 5, Failed, NOW);
     let later = NOW + SECOND * 20;
     calls(&breaker, 2, Served, later);
-    breaker.replace_settings(&CircuitBreaker::rate());
+    breaker.replace_settings(&timeless());
     calls(&breaker, 1, Served, later);
     assert_eq!(breaker.state_at(HOST, later), Closed);
 }
@@ -95,7 +95,7 @@ fn fewer_probes_do_not_wedge_it() {
 // G-3
 #[test]
 fn old_successes_do_not_hide_an_outage() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(0);
+    let breaker = timeless().consecutive_failures(0);
     calls(&breaker, 100_000, Served, NOW);
     let later = NOW + SECOND * 61;
     calls(&breaker, 20, Failed, later);
@@ -106,7 +106,7 @@ fn old_successes_do_not_hide_an_outage() {
 // G-4
 #[test]
 fn a_late_result_decides_nothing() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+    let breaker = timeless().consecutive_failures(5).spread(0);
     let late: Vec<_> = (0..3).map(|_| admit(&breaker, NOW).unwrap()).collect();
     calls(&breaker, 5, Failed, NOW);
     let later = NOW + SECOND * 10;
@@ -146,7 +146,7 @@ fn callbacks_may_use_the_breaker() {
 
 #[test]
 fn a_callback_that_unwinds_is_called_again() {
-    let (breaker, noted) = noting(CircuitBreaker::rate().consecutive_failures(5));
+    let (breaker, noted) = noting(timeless().consecutive_failures(5));
     let notes = Arc::clone(&noted);
     let breaker = breaker.on_state_change(move |change| {
         notes.lock().unwrap().push((change.from, change.to));
@@ -163,11 +163,11 @@ fn a_callback_that_unwinds_is_called_again() {
 // G-9
 #[test]
 fn clones_share_and_destinations_do_not() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5);
+    let breaker = timeless().consecutive_failures(5);
     (0..5).for_each(|_| calls(&breaker.clone(), 1, Failed, NOW));
     assert_eq!(breaker.state_at(HOST, NOW), Open);
     assert!(admit_to(&breaker, "https://innocent.example", NOW).is_ok());
-    let shared = CircuitBreaker::rate().consecutive_failures(5).shared(true);
+    let shared = timeless().consecutive_failures(5).shared(true);
     calls(&shared, 5, Failed, NOW);
     assert!(admit_to(&shared, "https://innocent.example", NOW).is_err(), "by choice");
 }
@@ -176,7 +176,7 @@ fn clones_share_and_destinations_do_not() {
 // G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+    let breaker = timeless().consecutive_failures(5).spread(0);
     calls(&breaker, 4, Failed, NOW);
     calls(&breaker, 1, Failed, Duration::ZERO);
     assert_eq!(breaker.state_at(HOST, Duration::ZERO), Open);
@@ -193,7 +193,7 @@ fn time_that_goes_back_or_stands_still() {
 // G-19
 #[test]
 fn state_survives_replaced_settings() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+    let breaker = timeless().consecutive_failures(5).spread(0);
     calls(&breaker, 5, Failed, NOW);
     breaker.replace_settings(&CircuitBreaker::counting().open_time(SECOND).with_name("new"));
     assert_eq!(&*breaker.name(), "new");
@@ -206,7 +206,7 @@ fn state_survives_replaced_settings() {
 // G-20, trap 52
 #[test]
 fn destinations_stay_within_the_bound() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(8);
+    let breaker = timeless().consecutive_failures(5).max_destinations(8);
     calls(&breaker, 5, Failed, NOW);
     for number in 0..50_000_u32 {
         let now = NOW + Duration::from_micros(u64::from(number));
@@ -260,10 +260,10 @@ fn results_are_counted_past_the_word() {
 // A setting that affects successes applies to calls in flight.
 #[test]
 fn replaced_settings_judge_the_next_result() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5);
+    let breaker = timeless().consecutive_failures(5);
     calls(&breaker, 3, Served, NOW);
     let ticket = admit(&breaker, NOW).unwrap();
-    breaker.replace_settings(&CircuitBreaker::rate().consecutive_failures(5).slow_after(SECOND));
+    breaker.replace_settings(&timeless().consecutive_failures(5).slow_after(SECOND));
     breaker.end_ticket(ticket, &End::judged(Served, SECOND * 2), NOW);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 1);
 }
@@ -272,9 +272,9 @@ fn replaced_settings_judge_the_next_result() {
 // G-3, G-19
 #[test]
 fn replaced_buckets_slide_on() {
-    let breaker = CircuitBreaker::rate();
+    let breaker = timeless();
     calls(&breaker, 1, Failed, NOW);
-    breaker.replace_settings(&CircuitBreaker::rate().interval(SECOND * 600).bucket_period(SECOND * 60));
+    breaker.replace_settings(&timeless().interval(SECOND * 600).bucket_period(SECOND * 60));
     calls(&breaker, 9, Failed, NOW);
     calls(&breaker, 1, Failed, NOW + SECOND * 3600);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).requests, 1, "an hour later");
@@ -282,13 +282,13 @@ fn replaced_buckets_slide_on() {
 
 #[test]
 fn ratios_and_numbers_outside_their_range() {
-    let shown = |ratio| format!("{:?}", CircuitBreaker::rate().failure_ratio(ratio));
+    let shown = |ratio| format!("{:?}", timeless().failure_ratio(ratio));
     for ratio in [f64::NAN, -0.1, 0.0] {
         assert_eq!(shown(ratio), shown(1e-6), "{ratio}");
     }
     assert!(shown(1.0).contains("ratio: 1.0"), "{}", shown(1.0));
     assert_eq!((shown(1.01), shown(f64::INFINITY)), (shown(1.0), shown(1.0)));
-    let min_calls = |calls| format!("{:?}", CircuitBreaker::rate().min_calls(calls));
+    let min_calls = |calls| format!("{:?}", timeless().min_calls(calls));
     assert_eq!(min_calls(0), min_calls(1));
 }
 
@@ -302,7 +302,7 @@ fn extreme_times_are_clamped() {
         (Duration::from_nanos(1), Duration::from_nanos(1)),
         (Duration::MAX, Duration::MAX / 2),
     ] {
-        let breaker = CircuitBreaker::rate().consecutive_failures(5).interval(interval).bucket_period(bucket);
+        let breaker = timeless().consecutive_failures(5).interval(interval).bucket_period(bucket);
         let breaker = breaker.open_time(Duration::MAX).max_open_time(Duration::MAX).spread(99);
         calls(&breaker, 5, Failed, NOW);
         assert_eq!(breaker.state_at(HOST, NOW), Open, "{interval:?} {bucket:?}");
@@ -318,7 +318,7 @@ fn a_probe_that_unwinds_frees_its_place() {
         let armed = Arc::new(AtomicBool::new(false));
         let own = Arc::clone(&armed);
         let unwind = move || assert!(!own.swap(false, Relaxed), "unwinds");
-        let breaker = CircuitBreaker::rate().consecutive_failures(5).spread(0);
+        let breaker = timeless().consecutive_failures(5).spread(0);
         let breaker = match function {
             "on_state_change" => breaker.on_state_change(move |_| unwind()),
             "is_successful" => breaker.is_successful(move |health| {
@@ -344,7 +344,7 @@ fn a_probe_that_unwinds_frees_its_place() {
 /// If one step makes two changes, the next call delivers the second.
 #[test]
 fn change_after_an_unwinding_one_arrives() {
-    let (breaker, noted) = noting(CircuitBreaker::rate().consecutive_failures(1).spread(0));
+    let (breaker, noted) = noting(timeless().consecutive_failures(1).spread(0));
     let notes = Arc::clone(&noted);
     let breaker = breaker.on_state_change(move |change| {
         notes.lock().unwrap().push((change.from, change.to));
@@ -382,7 +382,7 @@ fn no_function_is_called_while_unwinding() {
     let counts = predicate.counts_at(HOST, Duration::ZERO);
     assert_eq!((counts.total_failures, counts.total_exclusions), (0, 1));
 
-    let (breaker, noted) = noting(CircuitBreaker::rate().consecutive_failures(1).spread(0));
+    let (breaker, noted) = noting(timeless().consecutive_failures(1).spread(0));
     let notes = Arc::clone(&noted);
     let breaker = breaker.on_state_change(move |change| {
         notes.lock().unwrap().push((change.from, change.to));

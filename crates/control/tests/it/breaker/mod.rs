@@ -1,7 +1,9 @@
 //! Tests of the circuit breaker.
 
+mod failing;
 mod failures;
 mod gobreaker;
+mod lost;
 mod rate;
 
 use std::sync::{Arc, Mutex};
@@ -15,6 +17,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const NOW: Duration = Duration::from_secs(1000);
 
 type Noted = Arc<Mutex<Vec<(BreakerState, BreakerState)>>>;
+
+/// Returns the rate form without a minimum time and a first open time, so that its other rules can be seen at one moment.
+fn timeless() -> CircuitBreaker {
+    CircuitBreaker::rate().min_failing_time(Duration::ZERO).first_open_time(Duration::ZERO)
+}
 
 fn admit_to(breaker: &CircuitBreaker, host: &str, now: Duration) -> Result<BreakerTicket, Refused> {
     match breaker.admit(&Arrival::new(host, now)) {

@@ -8,15 +8,15 @@ use reattempt_core::ServerHint;
 use reattempt_core::guard::Health::{Failed, Overloaded, Served};
 use reattempt_core::guard::{Arrival, End, Guard, Reason};
 
-use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end_ticket, noting};
+use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end_ticket, noting, timeless};
 
 fn ms(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// Returns the default breaker with open times that do not vary.
+/// Returns a breaker that opens after five failures for exactly 10 s.
 fn exact() -> CircuitBreaker {
-    CircuitBreaker::rate().consecutive_failures(5).spread(0)
+    timeless().consecutive_failures(5).spread(0)
 }
 
 fn opened() -> CircuitBreaker {
@@ -109,17 +109,20 @@ fn open_time_doubles_up_to_the_longest() {
         now += SECOND * seconds;
         calls(&breaker, 1, Failed, now);
     }
-    calls(&breaker, 1, Served, now + SECOND * 30);
-    now += SECOND * 30;
-    calls(&breaker, 5, Failed, now);
-    assert_eq!(call(&breaker, Served, now).unwrap_err().wait(), Some(SECOND * 10), "reset on close");
+    for (served, seconds) in [(19, 30), (20, 10)] {
+        now += SECOND * 30;
+        calls(&breaker, served, Served, now);
+        calls(&breaker, 5, Failed, now);
+        let wait = call(&breaker, Served, now).unwrap_err().wait();
+        assert_eq!(wait, Some(SECOND * seconds), "{served} successes in a row");
+    }
 }
 
 #[test]
 fn open_time_varies_by_a_tenth() {
     let waits: Vec<Duration> = (0..200)
         .map(|seed| {
-            let breaker = CircuitBreaker::rate().consecutive_failures(5).seed(seed);
+            let breaker = timeless().consecutive_failures(5).seed(seed);
             calls(&breaker, 5, Failed, NOW);
             call(&breaker, Served, NOW).unwrap_err().wait().unwrap()
         })
@@ -208,7 +211,7 @@ fn run_of_failures_ends_with_a_success() {
 
 #[test]
 fn two_of_three_are_a_ratio_of_two_thirds() {
-    let breaker = CircuitBreaker::rate().failure_ratio(2.0 / 3.0).min_calls(3);
+    let breaker = timeless().failure_ratio(2.0 / 3.0).min_calls(3);
     calls(&breaker, 1, Served, NOW);
     calls(&breaker, 1, Failed, NOW);
     assert_eq!(breaker.state_at(HOST, NOW), Closed);
@@ -222,7 +225,7 @@ fn every_small_fraction_is_met_exactly() {
     for all in 1..=40 {
         for failed in 1..=all {
             let ratio = f64::from(failed) / f64::from(all);
-            let breaker = CircuitBreaker::rate().consecutive_failures(0).failure_ratio(ratio);
+            let breaker = timeless().consecutive_failures(0).failure_ratio(ratio);
             let breaker = breaker.min_calls(all);
             calls(&breaker, all - failed, Served, NOW);
             calls(&breaker, failed - 1, Failed, NOW);
@@ -239,7 +242,7 @@ fn every_small_fraction_is_met_exactly() {
 /// resilience4j's default counts half of the last hundred calls, however long ago they were.
 #[test]
 fn last_calls_are_counted_by_number() {
-    let breaker = CircuitBreaker::rate().last_calls(100).min_calls(100);
+    let breaker = timeless().last_calls(100).min_calls(100);
     let breaker = breaker.consecutive_failures(0);
     calls(&breaker, 1000, Served, NOW);
     calls(&breaker, 49, Failed, NOW + SECOND * 3600);
@@ -252,7 +255,7 @@ fn last_calls_are_counted_by_number() {
 /// A failure counts when it ends, however many calls have ended since it began.
 #[test]
 fn slow_failures_are_among_the_last_calls() {
-    let breaker = CircuitBreaker::rate().last_calls(20).consecutive_failures(0);
+    let breaker = timeless().last_calls(20).consecutive_failures(0);
     let slow: Vec<_> = (0..10).map(|_| admit(&breaker, NOW).unwrap()).collect();
     calls(&breaker, 1000, Served, NOW);
     slow.into_iter().for_each(|ticket| end_ticket(&breaker, ticket, Failed, NOW + SECOND * 10));
@@ -262,7 +265,7 @@ fn slow_failures_are_among_the_last_calls() {
 /// A minimum above the window would keep the breaker closed forever. Abandoned calls push no others out of the window.
 #[test]
 fn last_calls_bound_the_minimum() {
-    let breaker = CircuitBreaker::rate().last_calls(4).consecutive_failures(0);
+    let breaker = timeless().last_calls(4).consecutive_failures(0);
     calls(&breaker, 2, Failed, NOW);
     for _ in 0..10 {
         let abandoned = End::Abandoned { after: SECOND };
@@ -402,16 +405,16 @@ fn success_needs_time_only_where_it_counts() {
         end_ticket(&breaker, ticket, Served, NOW);
         times
     };
-    assert!(!times(CircuitBreaker::rate()));
+    assert!(!times(timeless()));
     assert!(!times(CircuitBreaker::counting()));
     assert!(times(CircuitBreaker::counting().interval(SECOND)), "the window may have ended");
-    assert!(times(CircuitBreaker::rate().slow_after(SECOND)), "the call may have been slow");
+    assert!(times(timeless().slow_after(SECOND)), "the call may have been slow");
 }
 
 /// The next open time begins when the probe ends.
 #[test]
 fn success_of_a_probe_needs_time() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(1).open_time(SECOND);
+    let breaker = timeless().consecutive_failures(1).open_time(SECOND);
     call(&breaker, Failed, NOW).unwrap();
     let probe = admit(&breaker, NOW + 2 * SECOND).unwrap();
     assert!(breaker.times_success(&probe));
@@ -421,7 +424,7 @@ fn success_of_a_probe_needs_time() {
 #[test]
 fn open_times_follow_the_seed() {
     let waits = |seed| {
-        let breaker = CircuitBreaker::rate().consecutive_failures(1).open_time(SECOND * 30);
+        let breaker = timeless().consecutive_failures(1).open_time(SECOND * 30);
         let breaker = breaker.seed(seed);
         [NOW, NOW + SECOND * 60].map(|now| {
             calls(&breaker, 1, Failed, now);
@@ -434,7 +437,7 @@ fn open_times_follow_the_seed() {
 /// If the breaker needs no time for a success, and another call takes the counts first, the success still counts once.
 #[test]
 fn success_that_loses_its_word_counts_once() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(0);
+    let breaker = timeless().consecutive_failures(0);
     call(&breaker, Served, NOW).unwrap();
     let (late, failing) = (admit(&breaker, NOW).unwrap(), admit(&breaker, NOW).unwrap());
     assert!(!breaker.times_success(&late));
@@ -452,14 +455,14 @@ fn success_that_loses_its_word_counts_once() {
 
 #[test]
 fn failure_ratio_is_kept_to_the_millionth() {
-    let breaker = CircuitBreaker::rate().failure_ratio(0.123_456);
+    let breaker = timeless().failure_ratio(0.123_456);
     assert!(format!("{breaker:?}").contains("ratio: 0.123456,"), "{breaker:?}");
 }
 
 /// Calls that have left the window are not counted, even if no call has arrived since.
 #[test]
 fn counts_are_those_of_the_given_time() {
-    let breaker = CircuitBreaker::rate().seed(1);
+    let breaker = timeless().seed(1);
     calls(&breaker, 3, Failed, NOW);
     let requests = |seconds| breaker.counts_at(HOST, NOW + SECOND * seconds).requests;
     assert_eq!([0, 30, 70].map(requests), [3, 3, 0]);
@@ -467,7 +470,7 @@ fn counts_are_those_of_the_given_time() {
 
 #[test]
 fn open_time_left_ends_with_the_probe() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(3).open_time(SECOND * 10).spread(0).seed(1);
+    let breaker = timeless().consecutive_failures(3).open_time(SECOND * 10).spread(0).seed(1);
     let left = |seconds| breaker.open_time_left_at(HOST, NOW + SECOND * seconds);
     assert_eq!(left(0), None, "closed");
     calls(&breaker, 3, Failed, NOW);
@@ -479,7 +482,7 @@ fn open_time_left_ends_with_the_probe() {
 #[test]
 fn settings_are_clamped_from_above() {
     let open_times = |spread| {
-        let breaker = CircuitBreaker::rate().consecutive_failures(1).spread(spread).seed(1);
+        let breaker = timeless().consecutive_failures(1).spread(spread).seed(1);
         let hosts = (0..20).map(|host| format!("https://{host}.example"));
         let opened = hosts.map(|host| {
             end_ticket(&breaker, admit_to(&breaker, &host, NOW).unwrap(), Failed, NOW);
@@ -489,6 +492,6 @@ fn settings_are_clamped_from_above() {
     };
     assert_eq!(open_times(99), open_times(50));
     assert_ne!(open_times(50), open_times(49));
-    let ratio = |ratio| format!("{:?}", CircuitBreaker::rate().failure_ratio(ratio));
+    let ratio = |ratio| format!("{:?}", timeless().failure_ratio(ratio));
     assert_eq!([1.5, f64::INFINITY].map(ratio), [ratio(1.0), ratio(1.0)]);
 }
