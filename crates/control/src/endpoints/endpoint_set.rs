@@ -90,8 +90,8 @@ pub struct Ended<T> {
 /// An attempt's ticket for its endpoint. The endpoint counts the attempt as in flight until the ticket is dropped.
 pub struct EndpointTicket<T> {
     endpoint: Arc<Endpoint<T>>,
-    /// The time at which the head of a successful response arrived.
-    head: Option<Duration>,
+    /// The time at which the head of a successful response arrived, in milliseconds.
+    head: Option<u64>,
 }
 
 impl<T> EndpointTicket<T> {
@@ -131,7 +131,7 @@ impl<T> EndpointSet<T> {
     }
 
     /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate keep calls
-    /// away from them.
+    /// away from them. So do endpoints that accept no connection or have asked for a wait.
     #[must_use]
     pub fn without_ejections(self) -> Self {
         Self { ejects: false, ..self }
@@ -174,8 +174,13 @@ impl<T> EndpointSet<T> {
     ///
     /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An
     /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency recorded for its endpoint. A body
-    /// that fails after a success counts as a failure. Any other end only decrements the number of attempts in flight,
+    /// that fails after a success counts as a lost connection. Any other end only decrements the number of attempts in flight,
     /// as does dropping the ticket.
+    ///
+    /// Failures of one cause count once: the first [lost](Health::Lost) attempt of an
+    /// [event](reattempt_core::Evidence#events) counts as two failures, and the others are ignored. An endpoint that
+    /// accepts [no connection](Health::NotConnected) is ejected at the first failure. One that is
+    /// [unavailable](Health::Unavailable) and asks for a delay is ejected for that time.
     ///
     /// No lock is held while `random` is called, so its code may use this set.
     #[inline]
@@ -189,14 +194,16 @@ impl<T> EndpointSet<T> {
         let (at, mut ticket, mut events) = (millis(now), ticket, None);
         let decisive = match (end, ticket.head) {
             (End::Judged { .. } | End::Abandoned { .. }, _) => ticket.endpoint.record(end, now, stamp(at)),
-            (End::Over(BodyEnd::Broken), Some(head)) => ticket.endpoint.broke(head, now, stamp(at)),
+            (End::Over(BodyEnd::Broken), Some(head)) => {
+                ticket.endpoint.broke(Duration::from_millis(head), now, stamp(at))
+            }
             _ => None,
         };
         if let Some(failure) = decisive.filter(|_| self.ejects) {
             events = self.ejected(ticket.id(), &failure, at, random);
         }
         let End::Judged { health, .. } = end else { return Ended { held: None, events } };
-        ticket.head = (*health == Health::Served).then_some(now);
+        ticket.head = (*health == Health::Served).then_some(at);
         Ended { held: Some(ticket), events }
     }
 

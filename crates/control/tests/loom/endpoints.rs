@@ -82,7 +82,7 @@ fn mark_outlives_a_late_success() {
 
 /// Of the attempts that fail with one connection, exactly one opens the event. An attempt that was sent later opens the
 /// next one.
-// C-8, CI-5
+// C-8, CI-5, E-21
 #[test]
 fn event_is_opened_once() {
     loom::model(|| {
@@ -99,7 +99,7 @@ fn event_is_opened_once() {
 
 /// A refused connection beside a success: either the success clears the mark, or it came before the mark. The failure
 /// is never lost.
-// C-9
+// C-9, E-22
 #[test]
 fn mark_of_unreachable_is_cleared_or_stays() {
     loom::model(|| {

@@ -306,7 +306,7 @@ fn unanswered_goes_elsewhere_at_once() {
 
 /// The delay that a failing server requests binds only an attempt at that server. At another one, the schedule's delay
 /// counts, and no delay is too long. Every other hint binds the call.
-// C-13, E-18, trap 64
+// C-13, E-23, trap 64
 #[test]
 fn hint_binds_the_server_that_gave_it() {
     let throttled = Failure::new(FailureKind::Throttled).with_code(429);

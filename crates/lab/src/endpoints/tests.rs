@@ -34,18 +34,20 @@ fn dead_minority_loses_no_call() {
 }
 
 /// With a dead majority, success is within two percentage points of the possible: 66.7, 90 and 60 % under overload, and
-/// 100 % with room to spare.
-// E-4, E-20
+/// 100 % with room to spare. Hardly an attempt goes to a dead server. After the fault, the others are overloaded until
+/// these have returned, which takes 12 s at most.
+// E-4, E-20, C-3, C-9
 #[test]
 fn dead_majority_leaves_what_is_possible() {
     for (scene, possible) in [("2-of-3", 2.0 / 3.0), ("11-of-20", 0.9), ("14-of-20", 0.6)] {
         let ours = &figures(&["ours", "--scenes", scene], 1)[0];
         assert!((ours.success - possible).abs() < 0.02, "{scene}: {}", ours.success);
-        assert!(ours.after > 0.999, "{scene}: {}", ours.after);
+        assert!(ours.at_faulty < 0.002 && ours.attempts_per_call < 1.4, "{scene}: {ours:?}");
+        assert!(ours.after > 0.98, "{scene}: {}", ours.after);
     }
     for scene in ["2-of-3", "14-of-20"] {
         let with_room = success(&["ours", "--scenes", scene, "--load", "0.25"])[0];
-        assert!(with_room > 0.97, "{scene}: {with_room}");
+        assert!(with_room > 0.999, "{scene}: {with_room}");
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum Frame {
     None,
     /// The first attempt of a call is being sent.
     First,
-    /// A later attempt is being sent; [`TRAIL`] contains the earlier endpoints.
+    /// A later attempt is being sent; [`TRAILS`] contains the earlier endpoints.
     Next,
     /// The attempt was sent to this endpoint.
     Picked(Pick),
@@ -46,8 +46,8 @@ pub(crate) struct Pick {
 
 thread_local! {
     static FRAME: Cell<Frame> = const { Cell::new(Frame::None) };
-    /// The endpoints for [`Frame::Next`].
-    static TRAIL: Cell<Trail> = const { Cell::new(Trail::new()) };
+    /// The endpoints for each open [`Frame::Next`]. Those of the innermost one are the last.
+    static TRAILS: RefCell<Vec<Trail>> = const { RefCell::new(Vec::new()) };
     /// The slot for the pick of [`Frame::Deferred`].
     static LATE: RefCell<Vec<Arc<OnceLock<Tried>>>> = const { RefCell::new(Vec::new()) };
     /// The deadline of the innermost frame that has one.
@@ -110,18 +110,19 @@ impl Sending {
         }
     }
 
-    /// Opens the frame of an attempt after those to the endpoints in `trail`. A long trail is copied only if it has any.
+    /// Opens the frame of an attempt after those to the endpoints in `trail`.
     pub(crate) fn next(trail: &Trail) -> SendingNext {
-        if trail.ids().is_empty() {
+        // A thread that is ending has no trails any more.
+        let open = || TRAILS.try_with(|trails| trails.borrow_mut().push(*trail)).ok();
+        if trail.ids().is_empty() || open().is_none() {
             return Self::first_again();
         }
-        let outer = OuterTrail(TRAIL.replace(*trail));
-        SendingNext { frame: Self { outer: FRAME.replace(Frame::Next) }, outer: Some(outer) }
+        SendingNext { _trail: Some(OpenTrail), frame: Self { outer: FRAME.replace(Frame::Next) } }
     }
 
-    /// Opens the frame of a call's first attempt, which was sent before.
+    /// Opens the frame of an attempt without a trail: a first one, which may have been sent before.
     pub(crate) fn first_again() -> SendingNext {
-        SendingNext { frame: Self { outer: FRAME.replace(Frame::First) }, outer: None }
+        SendingNext { _trail: None, frame: Self { outer: FRAME.replace(Frame::First) } }
     }
 
     /// Closes the frame and returns the attempt's endpoint.
@@ -133,23 +134,23 @@ impl Sending {
 
 /// The frame of an attempt that is sent again or later. Dropping it also restores the outer trail.
 pub(crate) struct SendingNext {
-    frame: Sending,
     /// `None` if the attempt has no trail.
-    outer: Option<OuterTrail>,
+    _trail: Option<OpenTrail>,
+    frame: Sending,
 }
 
-struct OuterTrail(Trail);
+/// The last one of [`TRAILS`], which dropping this value removes. Frames are closed in reverse order.
+struct OpenTrail;
 
-impl Drop for OuterTrail {
+impl Drop for OpenTrail {
     fn drop(&mut self) {
-        TRAIL.set(self.0);
+        let _ = TRAILS.try_with(|trails| trails.borrow_mut().pop());
     }
 }
 
 impl SendingNext {
     /// Closes the frame and returns the attempt's endpoint.
     pub(crate) fn close(self) -> Tried {
-        drop(self.outer);
         self.frame.close().into()
     }
 }
@@ -261,7 +262,12 @@ impl Tried {
 /// Returns the endpoints that the innermost frame's call has tried, or `None` for a first attempt.
 #[inline]
 pub(crate) fn trail() -> Option<Trail> {
-    if let Frame::Next = FRAME.get() { Some(TRAIL.get()) } else { None }
+    if let Frame::Next = FRAME.get() { last_trail() } else { None }
+}
+
+#[cold]
+fn last_trail() -> Option<Trail> {
+    TRAILS.try_with(|trails| trails.borrow().last().copied()).ok().flatten()
 }
 
 /// Records the endpoint of the attempt that is being sent. Only the first pick in a frame is recorded.
@@ -282,7 +288,8 @@ pub(crate) struct Late {
 
 #[derive(Debug)]
 struct Deferred {
-    trail: Option<Trail>,
+    /// In a box, because most attempts have none, and waiting futures contain this value.
+    trail: Option<Box<Trail>>,
     picked: Arc<OnceLock<Tried>>,
 }
 
@@ -311,14 +318,14 @@ impl Deferred {
     /// Takes the innermost frame, if it exists and has no pick yet.
     fn take() -> Option<Self> {
         let (Frame::First | Frame::Next) = FRAME.get() else { return None };
-        let deferred = Self { trail: trail(), picked: Arc::default() };
+        let deferred = Self { trail: trail().map(Box::new), picked: Arc::default() };
         LATE.with_borrow_mut(|late| late.push(Arc::clone(&deferred.picked)));
         FRAME.set(Frame::Deferred);
         Some(deferred)
     }
 
     fn send<R>(&self, send: impl FnOnce() -> R) -> R {
-        let frame = self.trail.as_ref().map_or_else(Sending::first_again, Sending::next);
+        let frame = self.trail.as_deref().map_or_else(Sending::first_again, Sending::next);
         let sent = send();
         // Only the first pick is recorded.
         let _ = self.picked.set(frame.close());

@@ -26,7 +26,7 @@ use crate::guard::handle::now;
 /// The labels are:
 ///
 /// - **`name`**: the name passed to [`record`](Self::record).
-/// - **`reason`**: `in_a_row` or `failure_rate`.
+/// - **`reason`**: `in_a_row`, `failure_rate`, `no_connection` or `asked`.
 /// - **`endpoint`**: the name of the endpoint, only if [`with_endpoints`](Self::with_endpoints) is called.
 ///
 /// `resolved` counts the discovery results that differ from the previous one. Gauges and picks are read when the
@@ -154,6 +154,8 @@ fn word(reason: EjectReason) -> &'static str {
     match reason {
         EjectReason::InARow => "in_a_row",
         EjectReason::FailureRate => "failure_rate",
+        EjectReason::NoConnection => "no_connection",
+        EjectReason::Asked => "asked",
         _ => "other",
     }
 }

@@ -26,26 +26,39 @@
 //! # }
 //! ```
 //!
-//! If an attempt gets no response, its retry is sent to another server immediately, if a retry is safe and the retry
-//! budget grants it. If an attempt gets a failure response, its retry is sent to another server after the usual delay.
-//! Choosing another server does not make a retry safe, because the servers share state. A request that must not be
-//! processed twice is not repeated on another server either.
+//! If a server accepts no connection, the attempt moves to another one immediately. It keeps its number, and costs no
+//! token of the retry budget. A call moves up to three times, unless the budget has seen the whole service fail. If an
+//! attempt gets no response for another reason, its retry is sent to another server immediately, if a retry is safe and
+//! the budget grants it. If an attempt gets a failure response, its retry is sent to another server after the usual
+//! delay. Choosing another server does not make a retry safe, because the servers share state. A request that must not
+//! be processed twice is not repeated on another server either.
+//!
+//! A delay that a failing server requests (503 with a `Retry-After`) binds only that server. A retry at another one
+//! waits for the schedule's delay. The delay of a server that limits its callers (429) binds the call everywhere.
 //!
 //! # The pick
 //!
 //! The layer draws two random endpoints that are in service and that the call has not tried. It picks the one with the
-//! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
-//! consecutive failures. It is also ejected if it gets 20 or more calls within 10 s and at least half of them fail. The
-//! first ejection lasts 5 s, and each further one lasts twice as long as the one before, up to 30 s. Up to 20 % of that
-//! time, chosen at random, is added. At most half of the endpoints are out of service. If more than half are ejected,
-//! all stay in service, and only the price steers calls away from the failing ones. Outcomes are classified as they are
-//! for [guards](crate::guard).
+//! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected:
+//!
+//! | if | for | reason |
+//! |---|---|---|
+//! | it accepts no connection | 1 s, doubling up to 10 s | [`NoConnection`](EjectReason::NoConnection) |
+//! | it fails five times in a row. A lost connection counts as two failures, however many calls it has ended. | 5 s, doubling up to 30 s | [`InARow`](EjectReason::InARow) |
+//! | it gets 20 or more calls within 10 s, and at least half of them fail | the same | [`FailureRate`](EjectReason::FailureRate) |
+//! | it responds with a 503 and a `Retry-After` | that time, up to 60 s | [`Asked`](EjectReason::Asked) |
+//!
+//! Up to 20 % of that time, chosen at random, is added. At most half of the endpoints are out of service because they
+//! fail. If more than half do, they stay in service, and only the price steers calls away from them. Endpoints that
+//! accept no connection, or have asked for a wait, can serve nothing. They do not count, and stay out unless all
+//! endpoints are out. Outcomes are classified as they are for [guards](crate::guard). A fault of this machine, such as a
+//! lack of free ports, is not a failure of the endpoint.
 //!
 //! # Tiers
 //!
 //! A call is sent to a later tier if it has tried every endpoint in service in the earlier tiers. For example, it goes
-//! to another region if the local one is down. In the last tier, at most half of the endpoints are out of service; in
-//! earlier tiers, all may be. If more than half of a tier is out of service, the next tier also gets the calls for
+//! to another region if the local one is down. In the last tier, at least one endpoint stays in service, and at most half
+//! are out because they fail; in earlier tiers, all may be out. If more than half of a tier is out of service, the next tier also gets the calls for
 //! those servers until they return. Calls therefore return to a tier server by server.
 //!
 //! Tiers share no state, so a request's idempotency key may have no effect in a later tier. A request that is

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use reattempt_control::EjectReason::{self, Asked, FailureRate, InARow, NoConnection};
 use reattempt_core::ServerHint;
-use reattempt_core::guard::BodyEnd;
 use reattempt_testing::secs;
 
 use super::*;
@@ -334,52 +333,6 @@ proptest! {
             prop_assert_eq!(in_flight, open.len());
         }
     }
-}
-
-/// A body that breaks after a good head is a failure of its endpoint, and does not change the latency. After a head
-/// that was a failure it is counted once, and so are bodies that break together.
-// D-12, C-8, trap 60
-#[test]
-fn broken_body_is_a_failure() {
-    let head = |set: &Set, health, now| {
-        let ticket = ticket_of(set, "0", now);
-        set.end_ticket(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap()
-    };
-    let body = |set: &Set, health, over, now| {
-        let held = head(set, health, now);
-        end_ticket(set, held, &End::Over(over), now + ms(100))
-    };
-    let set = set_of(3);
-    assert_eq!(body(&set, Health::Served, BodyEnd::Complete, ms(1)), []);
-    assert_eq!(body(&set, Health::Served, BodyEnd::Dropped, ms(1)), []);
-    assert_eq!(view(&set, "0", ms(101)).failing, 0.0);
-    let latency = view(&set, "0", ms(1)).latency;
-    assert_eq!(body(&set, Health::Served, BodyEnd::Broken, ms(1)), []);
-    assert_eq!(view(&set, "0", ms(101)).failing, 0.125);
-    assert_eq!(view(&set, "0", ms(1)).latency, latency);
-
-    let mut calls = 1;
-    let events = loop {
-        let events = body(&set, Health::Served, BodyEnd::Broken, ms(200) * calls);
-        calls += 1;
-        if !events.is_empty() {
-            break events;
-        }
-    };
-    assert_eq!(ejected(&events), [("0", EjectReason::FailureRate, secs(5))]);
-    assert_eq!(calls, 20);
-
-    let set = set_of(3);
-    body(&set, Health::Failed, BodyEnd::Broken, ms(1));
-    assert_eq!(view(&set, "0", ms(1)).failing, 0.125);
-
-    // Fifty bodies on one connection, which is lost.
-    let set = set_of(3);
-    let held: Vec<_> = (0..50).map(|_| head(&set, Health::Served, ms(1))).collect();
-    for held in held {
-        assert_eq!(end_ticket(&set, held, &End::Over(BodyEnd::Broken), ms(2)), []);
-    }
-    assert_eq!(view(&set, "0", ms(2)).failing, 0.125);
 }
 
 /// The caller's generator is called without a lock, for picks and for ejections.

@@ -1,8 +1,9 @@
 //! Endpoints that can serve nothing: they accept no connection, or have asked for a wait. And events: failures with one
 //! cause count once.
 
-use reattempt_control::EjectReason::{Asked, InARow, NoConnection};
+use reattempt_control::EjectReason::{self, Asked, InARow, NoConnection};
 use reattempt_core::ServerHint;
+use reattempt_core::guard::BodyEnd;
 use reattempt_testing::secs;
 
 use super::ejections::ejected;
@@ -23,7 +24,7 @@ fn in_service(set: &Set, now: Duration) -> Vec<String> {
 
 /// Of a hundred calls that fail with their connection, only the first is a failure, which counts twice. A call that was
 /// sent after it was seen begins the next event, and the third event ejects.
-// C-8, trap 60
+// C-8, E-21, trap 60
 #[test]
 fn lost_connection_counts_as_two_failures() {
     let set = set_of(3);
@@ -50,7 +51,7 @@ fn lost_connection_counts_as_two_failures() {
 }
 
 /// An attempt that was sent at the moment the event was seen is a member; one sent a nanosecond later is not.
-// C-8
+// C-8, E-21
 #[test]
 fn event_ends_when_it_is_seen() {
     for (late, expected) in [(0, 0.125), (1, 0.234_375)] {
@@ -66,7 +67,7 @@ fn event_ends_when_it_is_seen() {
 }
 
 /// In the failure rate of ten seconds, an event is one call and one failure. Its members are not calls.
-// C-8
+// C-8, E-21
 #[test]
 fn event_is_one_call_of_the_rate() {
     let set = set_of(2);
@@ -85,6 +86,52 @@ fn event_is_one_call_of_the_rate() {
     judge(&set, "0", Health::Served, ms(105));
     let events = lost(30, ms(110));
     assert_eq!(events.len(), 1, "half of 21 calls: {events:?}");
+}
+
+/// A body that breaks after a good head is a failure of its endpoint, and does not change the latency. After a head
+/// that was a failure it is counted once, and so are bodies that break together.
+// D-12, C-8, trap 60
+#[test]
+fn broken_body_is_a_failure() {
+    let head = |set: &Set, health, now| {
+        let ticket = ticket_of(set, "0", now);
+        set.end_ticket(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap()
+    };
+    let body = |set: &Set, health, over, now| {
+        let held = head(set, health, now);
+        end_ticket(set, held, &End::Over(over), now + ms(100))
+    };
+    let set = set_of(3);
+    assert_eq!(body(&set, Health::Served, BodyEnd::Complete, ms(1)), []);
+    assert_eq!(body(&set, Health::Served, BodyEnd::Dropped, ms(1)), []);
+    assert_eq!(view(&set, "0", ms(101)).failing, 0.0);
+    let latency = view(&set, "0", ms(1)).latency;
+    assert_eq!(body(&set, Health::Served, BodyEnd::Broken, ms(1)), []);
+    assert_eq!(view(&set, "0", ms(101)).failing, 0.125);
+    assert_eq!(view(&set, "0", ms(1)).latency, latency);
+
+    let mut calls = 1;
+    let events = loop {
+        let events = body(&set, Health::Served, BodyEnd::Broken, ms(200) * calls);
+        calls += 1;
+        if !events.is_empty() {
+            break events;
+        }
+    };
+    assert_eq!(ejected(&events), [("0", EjectReason::FailureRate, secs(5))]);
+    assert_eq!(calls, 20);
+
+    let set = set_of(3);
+    body(&set, Health::Failed, BodyEnd::Broken, ms(1));
+    assert_eq!(view(&set, "0", ms(1)).failing, 0.125);
+
+    // Fifty bodies on one connection, which is lost.
+    let set = set_of(3);
+    let held: Vec<_> = (0..50).map(|_| head(&set, Health::Served, ms(1))).collect();
+    for held in held {
+        assert_eq!(end_ticket(&set, held, &End::Over(BodyEnd::Broken), ms(2)), []);
+    }
+    assert_eq!(view(&set, "0", ms(2)).failing, 0.125);
 }
 
 /// What this machine or the caller did shows nothing about the endpoint.
@@ -106,7 +153,7 @@ fn local_faults_change_nothing() {
 
 /// The first refused connection ejects, for 1 s. The time doubles up to 10 s, with a random fifth at most, and each
 /// half minute in service undoes one doubling. Ejections for failures have a series of their own.
-// C-9, P-6
+// C-9, E-22, P-6
 #[test]
 fn refused_connection_ejects_at_once() {
     let set = set_of(3);
@@ -134,7 +181,7 @@ fn refused_connection_ejects_at_once() {
 
 /// All but one of the endpoints may be out if they accept no connection. Failing ones are out only if they are at most
 /// half of the others.
-// C-9, E-4
+// C-9, E-22, E-4
 #[test]
 fn unreachable_majority_is_out() {
     let set = set_of(20);
@@ -156,7 +203,7 @@ fn unreachable_majority_is_out() {
 
 /// If no endpoint accepts a connection, all are in service. The first one that serves a call takes over, and the others
 /// follow as they do.
-// C-9, E-5
+// C-9, E-22, E-5
 #[test]
 fn all_unreachable_are_all_in() {
     let set = set_of(3);
@@ -180,7 +227,7 @@ fn all_unreachable_are_all_in() {
 
 /// The first endpoint that returns from an outage of all is not alone in service until it has served a call. The others
 /// may be back too, and one alone would get the calls of all.
-// C-9
+// C-9, E-22
 #[test]
 fn returned_endpoint_is_not_left_alone() {
     let set = set_of(3);
@@ -196,7 +243,7 @@ fn returned_endpoint_is_not_left_alone() {
 }
 
 /// A success of a call that was in flight does not bring an unreachable endpoint back: it used an older connection.
-// C-9
+// C-9, E-22
 #[test]
 fn late_success_keeps_unreachable_out() {
     let set = set_of(3);
@@ -215,7 +262,7 @@ fn late_success_keeps_unreachable_out() {
 
 /// An endpoint that asks for a wait is not picked before it has passed, up to a minute. A wait of zero, a pushback, and
 /// the wait of an account's limit bind no endpoint.
-// C-13
+// C-13, E-23
 #[test]
 fn asked_wait_binds_its_endpoint() {
     let wait = secs(7);
@@ -246,7 +293,7 @@ fn asked_wait_binds_its_endpoint() {
 
 /// A later response moves the end of a wait, but never back. The wait does not depend on how many endpoints are out,
 /// unless all are. It is no reason to eject the endpoint after its return.
-// C-13
+// C-13, E-23
 #[test]
 fn asked_wait_is_prolonged() {
     let set = set_of(3);

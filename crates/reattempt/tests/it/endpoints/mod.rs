@@ -10,6 +10,7 @@ mod frames;
 mod hedges;
 mod in_flight;
 mod loopback;
+mod moves;
 mod seen;
 mod standard;
 pub(crate) mod support;

@@ -93,7 +93,7 @@ async fn hedged_attempts_have_endpoints() {
 // D-16
 #[tokio::test(start_paused = true)]
 async fn failed_hedge_has_its_endpoint() {
-    let cluster = Cluster::of([Does::Refuse; 2]);
+    let cluster = Cluster::of([Does::Reset; 2]);
     let (slot, lines) = (ReportSlot::default(), Lines::default());
     let policy = HedgePolicy::http().delay(ms(20)).max_attempts(2).budget(RetryBudget::unlimited()).boxed_errors();
     let client = HedgeLayer::new(policy.observe_with(lines.clone())).layer(cluster.balanced());

@@ -184,6 +184,7 @@ pub(crate) fn policy(attempts: u32) -> Policy {
 }
 
 /// A budget without tokens.
+#[derive(Clone)]
 pub(crate) struct Empty;
 
 impl Budget for Empty {

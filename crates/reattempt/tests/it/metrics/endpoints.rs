@@ -31,7 +31,7 @@ async fn set_of_endpoints_is_measured() {
         calls += 1;
     }
     assert_eq!((read("in_service"), read("out")), (vec![line("name=stock", 2)], vec![line("name=stock", 1)]));
-    assert_eq!(read("ejections"), [line("name=stock reason=in_a_row", 1)]);
+    assert_eq!(read("ejections"), [line("name=stock reason=no_connection", 1)]);
     assert_eq!(read("picks"), [line("name=stock", calls)]);
     assert_eq!(read("in_flight"), [line("name=stock", 0)]);
     let held = client.send(get()).await.unwrap();
@@ -59,7 +59,7 @@ async fn endpoints_are_labels_if_asked_for() {
     let of = |name: &str| seen.iter().filter(|other| *other == name).count() as u64;
     let expected = [line("endpoint=0 name=stock", of("0")), line("endpoint=1 name=stock", of("1"))];
     assert_eq!(reader.of_endpoints("picks"), expected);
-    assert_eq!(reader.of_endpoints("ejections"), [line("endpoint=0 name=stock reason=in_a_row", 1)]);
+    assert_eq!(reader.of_endpoints("ejections"), [line("endpoint=0 name=stock reason=no_connection", 1)]);
 }
 
 /// The answers of a discovery are counted, and its failures.
