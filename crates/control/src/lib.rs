@@ -61,7 +61,7 @@ pub use endpoints::{
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker,
     Counts, Gradient2, Limit, LimitRule, LimitWindow, Patience, RateLimit, RateTicket, Reservation, SendRate,
-    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, Vegas, WaitQueue, WaiterId,
-    Wakers,
+    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, UsualLatency, Vegas,
+    WaitQueue, WaiterId, Wakers,
 };
 pub use latencies::Latencies;

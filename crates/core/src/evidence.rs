@@ -201,6 +201,13 @@ impl Evidence {
         self.is_shared() && self.sent <= seen
     }
 
+    /// Returns `true` if time ran out while the attempt waited for its caller, so that the failure shows nothing about
+    /// the server.
+    #[must_use]
+    pub fn is_callers_time(&self) -> bool {
+        self.health == Health::Ignored && self.failure.kind() == FailureKind::Timeout
+    }
+
     /// Returns `true` if the failure is due to this machine or the way to the server, so that nothing reached it.
     #[must_use]
     pub fn is_local(&self) -> bool {

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use reattempt_control::Trail;
 use tower_service::Service;
 
+use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock::Instant;
-use crate::call::frame::{self, Sending, SendingNext, Timed, Tried};
+use crate::call::frame::{self, Sending, SendingNext, Special, Timed, Tried};
 
 /// The state that a client's clones and its calls in flight share.
 pub(crate) struct Shared<S, Policy> {
@@ -43,15 +44,17 @@ impl<S: Clone, Policy> Shared<S, Policy> {
 }
 
 /// Sends an attempt after the first, if possible to an endpoint that the call has not tried. Returns the future and the
-/// endpoint. `deadline` is the call's deadline.
+/// endpoint. `deadline` is the call's deadline, and `terms` are those of the attempt.
 // Not used for the first attempt, because returning a pair would move its future once more.
 pub(crate) fn send_next<S: Service<A>, A>(
     service: &mut S,
     attempt: A,
     trail: &Trail,
     deadline: Option<Instant>,
+    terms: Option<LayerTerms>,
 ) -> (S::Future, Tried) {
     let (frame, _timed) = (frame::expects_picks().then(|| Sending::next(trail)), Timed::only(deadline));
+    let _special = Special::open(terms);
     let sent = service.call(attempt);
     (sent, frame.map_or(Tried::Nowhere, SendingNext::close))
 }

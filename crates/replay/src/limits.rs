@@ -152,14 +152,7 @@ impl ReplayLimits {
     /// Returns `true` if `B` is an in-memory type.
     #[inline]
     pub(super) fn has_in_memory<B>(&self) -> bool {
-        let id = typeid::of::<B>();
-        let known = [
-            TypeId::of::<Full<Bytes>>(),
-            TypeId::of::<Empty<Bytes>>(),
-            TypeId::of::<String>(),
-            TypeId::of::<Collected<Bytes>>(),
-        ];
-        known.contains(&id) || self.in_memory.contains(&id)
+        is_known_in_memory::<B>() || self.in_memory.contains(&typeid::of::<B>())
     }
 
     /// Charges `bytes` for an in-memory body that is kept outside a [`ReplayBody`](crate::ReplayBody).
@@ -203,4 +196,16 @@ impl Default for ReplayLimits {
     fn default() -> Self {
         Self { per_call: 64 * 1024, memory: ReplayMemory::default(), in_memory: Vec::new() }
     }
+}
+
+/// Returns `true` if `B` is one of the types whose bodies are always in memory.
+#[inline]
+pub(super) fn is_known_in_memory<B>() -> bool {
+    let known = [
+        TypeId::of::<Full<Bytes>>(),
+        TypeId::of::<Empty<Bytes>>(),
+        TypeId::of::<String>(),
+        TypeId::of::<Collected<Bytes>>(),
+    ];
+    known.contains(&typeid::of::<B>())
 }

@@ -90,7 +90,7 @@ impl RetryBudget {
 /// Returns the bucket's view of a failure.
 #[inline]
 fn event(evidence: &Evidence, wants: Wants) -> Event {
-    let cause = if evidence.is_local() {
+    let cause = if evidence.is_local() || evidence.is_callers_time() {
         Cause::Local
     } else if evidence.is_shared() {
         Cause::Shared { sent: evidence.sent }

@@ -19,6 +19,7 @@ use super::roster::Roster;
 use super::series::Drawn;
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
+use super::words::time_of;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// The number of endpoints above which a client should not keep connections to all of them.
@@ -205,6 +206,21 @@ impl<T> EndpointSet<T> {
         let End::Judged { health, .. } = end else { return Ended { held: None, events } };
         ticket.head = (*health == Health::Served).then_some(at);
         Ended { held: Some(ticket), events }
+    }
+
+    /// Returns the usual latency of the ticket's endpoint, or `None` if it is unknown.
+    ///
+    /// The recorded latency is a peak, so half of it is usual. An endpoint that has served nothing is measured by the
+    /// slowest of the others, because all endpoints are equivalent.
+    pub fn usual_latency(&self, ticket: &EndpointTicket<T>, now: Duration) -> Option<Duration> {
+        let now = stamp(millis(now));
+        let own = ticket.endpoint.latency.read(now) / 2;
+        if own > 0 {
+            return Some(time_of(own));
+        }
+        let ejections = self.lock();
+        let others = ejections.records.iter().map(|record| record.member.endpoint().latency.read(now));
+        others.max().filter(|slowest| *slowest > 0).map(time_of)
     }
 
     /// Ejects an endpoint after a failure, if it is in service.

@@ -11,6 +11,7 @@ use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
 use super::places::{Note, Places, Rule, Usage};
+use super::usual_latency::UsualLatency;
 use super::wait_queue::Patience;
 use crate::destination_table::Entry;
 
@@ -136,6 +137,10 @@ impl State for Places {
     #[inline(always)]
     fn times_success(&self, _: &Note) -> bool {
         self.holds()
+    }
+
+    fn latency(&self) -> Option<&UsualLatency> {
+        Some(&self.latency)
     }
 
     fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

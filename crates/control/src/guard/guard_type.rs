@@ -63,6 +63,14 @@ macro_rules! guard {
                 ticket.0.is_probe()
             }
 
+            fn usual_latency(&self, ticket: &Self::Ticket, _: Duration) -> Option<Duration> {
+                self.0.usual_latency(&ticket.0)
+            }
+
+            fn record_latency(&self, ticket: &Self::Ticket, latency: Duration) {
+                self.0.record_latency(&ticket.0, latency);
+            }
+
             fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
                 self.0.resume(&mut ticket.0, arrival, waker)
             }

@@ -13,6 +13,7 @@ mod send_rate;
 mod server_load;
 mod throttle;
 mod time;
+mod usual_latency;
 mod wait_queue;
 
 pub use adaptive::{AdaptiveLimit, AdaptiveTicket, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
@@ -23,4 +24,5 @@ pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};
 pub use send_rate::{SendRate, SendTicket};
 pub use server_load::{Advice, ServerLoad};
 pub use throttle::{Throttle, ThrottleCounts, ThrottleTicket};
+pub use usual_latency::UsualLatency;
 pub use wait_queue::{Patience, WaitQueue, WaiterId, Wakers};

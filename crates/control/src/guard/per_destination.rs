@@ -13,6 +13,7 @@ use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
 
 use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations};
+use crate::guard::usual_latency::UsualLatency;
 use crate::keyed::{Found, Hold, Keyed, PastBound};
 
 /// A destination's state, which decides whether to admit its calls.
@@ -79,6 +80,11 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Returns `true` if the call is a probe, sent only to find out if the server has recovered.
     fn is_probe(note: &Self::Note) -> bool {
         false
+    }
+
+    /// The usual latency of the destination's served calls, if the state measures it.
+    fn latency(&self) -> Option<&UsualLatency> {
+        None
     }
 
     /// Decides whether a waiting call may proceed.
@@ -240,6 +246,15 @@ impl<S: State> PerDestination<S> {
     pub(crate) fn times_success(&self, ticket: &Ticket<S>) -> bool {
         let ask = || self.0.states.held(&ticket.state).map(|state| state.times_success(&ticket.note));
         S::TIMES_SUCCESS.or_else(ask).unwrap_or(true)
+    }
+
+    pub(crate) fn usual_latency(&self, ticket: &Ticket<S>) -> Option<Duration> {
+        self.0.states.held(&ticket.state)?.latency()?.get()
+    }
+
+    pub(crate) fn record_latency(&self, ticket: &Ticket<S>, latency: Duration) {
+        let state = self.0.states.held(&ticket.state);
+        state.and_then(State::latency).into_iter().for_each(|usual| usual.record(latency));
     }
 
     pub(crate) fn resume(&self, ticket: &mut Ticket<S>, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Reason, Refused, Resume};
 
 use super::heads::{HEADS, Heads, MoreHeads};
+use super::usual_latency::UsualLatency;
 use super::wait_queue::{Patience, WaitQueue, WaiterId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 
@@ -28,6 +29,8 @@ pub(crate) struct Places {
     hold: AtomicBool,
     kind: GuardKind,
     heads: Heads,
+    /// Measured by the calls that waited.
+    pub(crate) latency: UsualLatency,
     state: Mutex<State>,
 }
 
@@ -95,6 +98,7 @@ impl Places {
             hold: AtomicBool::new(rule.hold),
             kind: rule.kind,
             heads: Heads::new(),
+            latency: UsualLatency::default(),
             state: Mutex::new(state),
         }
     }

@@ -91,6 +91,17 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         first.or_else(|| self.1.server(ticket.second.as_ref()?))
     }
 
+    /// Returns the first guard's value, or else the second's.
+    fn usual_latency(&self, ticket: &Self::Ticket, now: Duration) -> Option<Duration> {
+        let first = ticket.first.as_ref().and_then(|first| self.0.usual_latency(first, now));
+        first.or_else(|| self.1.usual_latency(ticket.second.as_ref()?, now))
+    }
+
+    fn record_latency(&self, ticket: &Self::Ticket, latency: Duration) {
+        ticket.first.iter().for_each(|first| self.0.record_latency(first, latency));
+        ticket.second.iter().for_each(|second| self.1.record_latency(second, latency));
+    }
+
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         if ticket.first_waits {
             match ticket.first.as_mut().map(|first| self.0.resume(first, arrival, waker)) {
@@ -194,6 +205,16 @@ impl<G: Guard> Guard for Option<G> {
 
     fn server(&self, ticket: &Self::Ticket) -> Option<Arc<str>> {
         self.as_ref()?.server(ticket.as_ref()?)
+    }
+
+    fn usual_latency(&self, ticket: &Self::Ticket, now: Duration) -> Option<Duration> {
+        self.as_ref()?.usual_latency(ticket.as_ref()?, now)
+    }
+
+    fn record_latency(&self, ticket: &Self::Ticket, latency: Duration) {
+        if let Some((guard, ticket)) = self.as_ref().zip(ticket.as_ref()) {
+            guard.record_latency(ticket, latency);
+        }
     }
 
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

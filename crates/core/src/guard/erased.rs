@@ -84,6 +84,16 @@ impl<G: Guard> Guard for Erased<G> {
         self.0.server(ticket.0.downcast_ref()?)
     }
 
+    fn usual_latency(&self, ticket: &SharedTicket, now: Duration) -> Option<Duration> {
+        self.0.usual_latency(ticket.0.downcast_ref()?, now)
+    }
+
+    fn record_latency(&self, ticket: &SharedTicket, latency: Duration) {
+        if let Some(own) = ticket.0.downcast_ref() {
+            self.0.record_latency(own, latency);
+        }
+    }
+
     fn resume(&self, ticket: &mut SharedTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         match ticket.0.downcast_mut() {
             Some(own) => self.0.resume(own, arrival, waker),

@@ -8,6 +8,8 @@
 //! | the attempt arrives | [`Guard::admit`] |
 //! | it waits and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
+//! | it was served after a wait | [`Guard::record_latency`] |
+//! | its caller's deadline ends it, or it would be queued | [`Guard::usual_latency`] |
 //! | its response has begun, but may take a long time to end | [`Guard::is_probe`] |
 //! | it has ended, or is not sent | [`Guard::end_ticket`], after [`Guard::times_success`] if it was served |
 //! | the caller only needs a forecast | [`Guard::would_admit`] |
@@ -57,7 +59,10 @@
 //! 7. The future ends its ticket exactly once, even if it is dropped or panics. The ticket is *judged* at the response
 //!    (gRPC: at the trailers). If the future is dropped earlier, the ticket is *abandoned* if the inner future has been
 //!    polled, and *unsent* otherwise.
-//! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
+//! 8. An attempt that a time limit of an outer layer drops, or that is dropped at or after its deadline, is judged as
+//!    unavailable, because it is a timeout. It is *abandoned* if the server had less time than the attempt had waited
+//!    for the guard, or if the call's deadline left it less than the [usual latency](Guard::usual_latency), or less
+//!    than 1 s if that is unknown. It is *ignored* if the source of the request body was pending.
 //! 9. [`Health`] is derived from the classification. A success maps to `Served`, and a retryable failure to `Failed`,
 //!    `Unavailable` or `Overloaded`. Permanent failures have their own table. An error in the caller's own body maps to
 //!    `Ignored`. Custom classifiers change the classification, and therefore the health.
@@ -133,6 +138,19 @@ pub trait Guard: Send + Sync + 'static {
         None
     }
 
+    /// Returns the usual latency of served attempts to the ticket's server, from sending to the response head, or `None`
+    /// if it is unknown. Default: `None`.
+    ///
+    /// An attempt that a caller's deadline ends earlier is abandoned, and not a timeout. An attempt in a queue is not
+    /// admitted with less time left.
+    fn usual_latency(&self, ticket: &Self::Ticket, now: Duration) -> Option<Duration> {
+        None
+    }
+
+    /// Records the latency of a served attempt that has waited in a queue, before its ticket ends. Default: does
+    /// nothing.
+    fn record_latency(&self, ticket: &Self::Ticket, latency: Duration) {}
+
     /// Decides whether a waiting attempt may be sent. Stores `waker`, and wakes it once the attempt may be sent.
     ///
     /// After [`Resume::Refused`] the ticket is no longer valid: it is not passed to [`end_ticket`](Guard::end_ticket).
@@ -199,6 +217,14 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
 
     fn server(&self, ticket: &G::Ticket) -> Option<Arc<str>> {
         (**self).server(ticket)
+    }
+
+    fn usual_latency(&self, ticket: &G::Ticket, now: Duration) -> Option<Duration> {
+        (**self).usual_latency(ticket, now)
+    }
+
+    fn record_latency(&self, ticket: &G::Ticket, latency: Duration) {
+        (**self).record_latency(ticket, latency);
     }
 
     fn resume(&self, ticket: &mut G::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

@@ -1,5 +1,6 @@
 //! The frame of an attempt: facts that layers pass inwards separately from the request. These are the endpoints that
-//! the call has tried and the call's deadline. A set of endpoints passes the endpoint that it picked back to the layer.
+//! the call has tried, the call's deadline, the attempt's own limit, and a watch on a streamed upload. A set of
+//! endpoints passes the endpoint that it picked back to the layer.
 //!
 //! Extensions would not work: some requests have none, some layers do not forward them, and a request's first extension
 //! costs three allocations. Instead, a layer opens a frame around the `call` of its inner service. A frame consists of
@@ -16,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, Trail};
 
+use super::attempt_terms::{AttemptTerms, LayerTerms};
 use super::clock::Instant;
 
 /// The innermost frame of a thread, or the endpoint that was picked in it.
@@ -52,8 +54,21 @@ thread_local! {
     static LATE: RefCell<Vec<Arc<OnceLock<Tried>>>> = const { RefCell::new(Vec::new()) };
     /// The deadline of the innermost frame that has one.
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// The time at which that frame was opened, until a layer has taken it.
-    static OPENED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static OPENED: Cell<Opened> = const { Cell::new(Opened::Unknown) };
+    /// The terms for [`Opened::Special`].
+    static TERMS: RefCell<LayerTerms> = const { RefCell::new(LayerTerms { limit: None, source: None }) };
+}
+
+/// The opening of the frame of an attempt.
+#[derive(Debug, Clone, Copy)]
+enum Opened {
+    /// The time was not read, or a layer has taken it.
+    Unknown,
+    /// The frame with a deadline was opened at this time.
+    At(Instant),
+    /// The attempt has terms in [`TERMS`].
+    // A variant here, because guards look here in any case. Attempts without such terms thus cost them nothing.
+    Special,
 }
 
 /// `true` once this process has a set of endpoints. Until then, no frame is opened.
@@ -68,6 +83,20 @@ pub(crate) fn expect_picks() {
 #[inline]
 pub(crate) fn expects_picks() -> bool {
     HAS_ENDPOINTS.load(Ordering::Relaxed)
+}
+
+/// `true` once this process has a guard. Until then, no upload is watched.
+static HAS_GUARDS: AtomicBool = AtomicBool::new(false);
+
+/// Records that this process has a guard, which judges attempts that time limits end.
+pub(crate) fn expect_guards() {
+    HAS_GUARDS.store(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if a guard may need to know whose time ran out.
+#[inline]
+pub(crate) fn expects_guards() -> bool {
+    HAS_GUARDS.load(Ordering::Relaxed)
 }
 
 /// The frame of an attempt that is being sent. Dropping it restores the outer frame, even after a panic.
@@ -166,13 +195,13 @@ impl Timed {
     #[inline]
     pub(crate) fn until(deadline: Option<Instant>, now: Option<Instant>) -> Option<Self> {
         deadline?;
-        OPENED.set(now);
+        OPENED.set(now.map_or(Opened::Unknown, Opened::At));
         Some(Self { outer: DEADLINE.replace(deadline) })
     }
 
     /// Opens the frame of an attempt that is sent from a poll. The deadline of whoever polls does not apply to it.
     pub(crate) fn only(deadline: Option<Instant>) -> Self {
-        OPENED.set(None);
+        OPENED.set(Opened::Unknown);
         Self { outer: DEADLINE.replace(deadline) }
     }
 }
@@ -181,7 +210,43 @@ impl Drop for Timed {
     #[inline]
     fn drop(&mut self) {
         DEADLINE.set(self.outer);
-        OPENED.set(None);
+        OPENED.set(Opened::Unknown);
+    }
+}
+
+/// The frame of an attempt with terms of its layer. It is opened last. Dropping it restores the outer frame's terms,
+/// even after a panic.
+pub(crate) struct Special {
+    outer: LayerTerms,
+}
+
+impl Special {
+    /// Opens the frame of an attempt, if it has any terms.
+    #[inline]
+    pub(crate) fn open(terms: Option<LayerTerms>) -> Option<Self> {
+        terms.map(Self::of)
+    }
+
+    #[cold]
+    fn of(terms: LayerTerms) -> Self {
+        OPENED.set(if terms.is_any() { Opened::Special } else { Opened::Unknown });
+        Self { outer: TERMS.replace(terms) }
+    }
+}
+
+impl Drop for Special {
+    #[cold]
+    fn drop(&mut self) {
+        OPENED.set(if self.outer.is_any() { Opened::Special } else { Opened::Unknown });
+        TERMS.set(std::mem::take(&mut self.outer));
+    }
+}
+
+/// Returns the terms of the attempt that is being sent, or none.
+pub(crate) fn layer_terms() -> LayerTerms {
+    match OPENED.get() {
+        Opened::Special => TERMS.with_borrow(LayerTerms::clone),
+        _ => LayerTerms::default(),
     }
 }
 
@@ -191,11 +256,26 @@ pub(crate) fn deadline() -> Option<Instant> {
     DEADLINE.get()
 }
 
-/// Returns the time at which the outer layer sent the attempt. Only the next inner layer reuses that layer's reading of
-/// the clock.
+/// Returns the time at which the outer layer sent the attempt, and adds the outer layer's terms to `terms`. Only the
+/// next inner layer reuses that layer's reading of the clock.
 #[inline]
-pub(crate) fn arrived() -> Instant {
-    OPENED.take().unwrap_or_else(Instant::now)
+pub(crate) fn arrived(terms: &mut Option<Box<AttemptTerms>>) -> Instant {
+    match OPENED.get() {
+        Opened::At(now) => {
+            OPENED.set(Opened::Unknown);
+            now
+        }
+        Opened::Unknown => Instant::now(),
+        Opened::Special => {
+            add_layer_terms(terms);
+            Instant::now()
+        }
+    }
+}
+
+#[cold]
+fn add_layer_terms(terms: &mut Option<Box<AttemptTerms>>) {
+    terms.get_or_insert_default().set_layer_terms(layer_terms());
 }
 
 impl Frame {
@@ -284,6 +364,8 @@ pub(crate) struct Late {
     /// `None` if there is no frame to record a pick in.
     deferred: Option<Deferred>,
     deadline: Option<Instant>,
+    /// The layer's terms, with the time from which the limit counts.
+    terms: Option<(LayerTerms, Instant)>,
 }
 
 #[derive(Debug)]
@@ -296,7 +378,9 @@ struct Deferred {
 impl Late {
     /// Takes the innermost frame, to use it later.
     pub(crate) fn take() -> Self {
-        Self { deferred: Deferred::take(), deadline: deadline() }
+        let terms = Some(layer_terms()).filter(LayerTerms::is_any);
+        let terms = terms.map(|terms| (terms, Instant::now()));
+        Self { deferred: Deferred::take(), deadline: deadline(), terms }
     }
 
     /// Returns the deadline of the call.
@@ -307,6 +391,7 @@ impl Late {
     /// Sends the attempt by calling `send` in its frame.
     pub(crate) fn send<R>(&self, send: impl FnOnce() -> R) -> R {
         let _timed = Timed::only(self.deadline);
+        let _special = Special::open(self.terms.as_ref().map(|(terms, since)| terms.after(since.elapsed())));
         match &self.deferred {
             Some(deferred) => deferred.send(send),
             None => send(),

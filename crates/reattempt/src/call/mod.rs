@@ -1,6 +1,8 @@
 //! The common parts of every call, whatever its protocol and layer: options, deadline, outcome, report, timeout errors,
 //! and the clock. A retried call also has a context and a record of its progress.
 
+#[cfg(feature = "http")]
+pub(crate) mod attempt_terms;
 pub(crate) mod causes;
 pub(crate) mod clock;
 pub(crate) mod context;

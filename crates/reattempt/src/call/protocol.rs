@@ -11,6 +11,7 @@ use reattempt_core::Warning;
 use reattempt_schedule_exponential::Exponential;
 
 use super::errors::BoxError;
+use super::hook::Carried;
 #[cfg(feature = "http")]
 use super::options::CallOptions;
 #[cfg(feature = "http")]
@@ -21,6 +22,14 @@ use super::outcome::ProfileClassifier;
 pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The part of a request that a `before_attempt` hook may change.
     type Head: Send + 'static;
+
+    /// Takes the value that a hook has left in a head for the next attempt's hook.
+    #[doc(hidden)]
+    #[inline]
+    fn take_carried(head: &mut Self::Head) -> Option<Carried> {
+        let _ = head;
+        None
+    }
 
     /// The default [`ErrorMode`](crate::error::ErrorMode) of policies, which determines the error type of calls.
     type Mode;

@@ -47,6 +47,14 @@ pub(crate) struct Settings<P: Protocol, Strategy, B> {
     pub(crate) plain: bool,
 }
 
+impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
+    /// Returns the time limit of a call's attempts.
+    #[cfg(feature = "http")]
+    pub(crate) fn attempt_limit(&self, options: Option<&CallOptions>) -> Option<Duration> {
+        options.and_then(CallOptions::get_attempt_timeout).or(self.attempt_timeout)
+    }
+}
+
 /// The settings that the caller has set explicitly. A profile does not replace them, except for the backoff.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Chosen {

@@ -32,6 +32,8 @@ pub struct TimedOut {
     pub(crate) endpoint: Option<Arc<str>>,
     pub(crate) refused: Option<RefusedResponse>,
     pub(crate) source: Option<BoxError>,
+    /// `true` if the attempt waited for the caller's body.
+    pub(crate) uploading: bool,
 }
 
 /// The time limit that ended a call.
@@ -77,6 +79,12 @@ impl TimedOut {
         self.endpoint.as_deref()
     }
 
+    /// Returns `true` if the attempt waited for the request body that the caller streams. The server is then not at
+    /// fault. This is known only if a guard or a set of endpoints is inside the retry or hedge layer.
+    pub fn is_upload_pending(&self) -> bool {
+        self.uploading
+    }
+
     /// Returns the head of the call's last refused response, if any.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
@@ -97,6 +105,9 @@ impl fmt::Display for TimedOut {
             TimeLimit::Deadline if self.after.is_zero() => f.write_str("the deadline had passed")?,
             TimeLimit::Deadline => write!(f, "the deadline passed after {after}")?,
             TimeLimit::Elapsed => write!(f, "no retry could be sent within {after}")?,
+        }
+        if self.uploading {
+            f.write_str(" while the request body was pending")?;
         }
         if let Some(endpoint) = &self.endpoint {
             write!(f, " ({endpoint})")?;

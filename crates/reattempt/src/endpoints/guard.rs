@@ -109,6 +109,10 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
         Some(Arc::clone(ticket.name()))
     }
 
+    fn usual_latency(&self, ticket: &EndpointTicket<T>, now: Duration) -> Option<Duration> {
+        self.set.usual_latency(ticket, now)
+    }
+
     /// Returns the ticket unchanged, because the attempt already has its endpoint.
     fn renew(&self, ticket: EndpointTicket<T>, _: &Arrival<'_>) -> Result<EndpointTicket<T>, Refused> {
         Ok(ticket)

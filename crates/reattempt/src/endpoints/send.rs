@@ -30,8 +30,8 @@ where
     T: Send + Sync + 'static,
     P: ReadRequest<Req>,
 {
-    let (deadline, options) = attempt_terms(&shared.protocol, P::view(&request));
-    let mut arrival = Arrival::new("", clock::since_epoch(frame::arrived()));
+    let (deadline, mut terms) = attempt_terms(&shared.protocol, P::view(&request));
+    let mut arrival = Arrival::new("", clock::since_epoch(frame::arrived(&mut terms)));
     arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
         return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
@@ -43,7 +43,7 @@ where
                 // Dropping the ticket ends it as unsent.
                 Err(error) => return ResponseFuture::not_sent(OwnEnd::Unwritable(error.into())),
             };
-            let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
+            let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
             ResponseFuture::sent(pass, attempt)
         }
         // A set of endpoints never returns `Waiting`.

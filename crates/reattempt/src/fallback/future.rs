@@ -184,7 +184,7 @@ impl<R> BackupCall<R> {
         let due = || Box::pin(sleep_until(deadline.instant()));
         ready!(clock::poll_interrupt(self.sleep.get_or_insert_with(due).as_mut(), cx));
         let (limit, after) = (TimeLimit::Deadline, self.began.elapsed());
-        Poll::Ready(TimedOut { limit, after, endpoint: None, refused: None, source: source() }.into())
+        Poll::Ready(TimedOut { limit, after, endpoint: None, refused: None, source: source(), uploading: false }.into())
     }
 }
 

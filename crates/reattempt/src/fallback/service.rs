@@ -52,10 +52,10 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         let (protocol, view) = (&shared.protocol, P::view(&request));
-        let (deadline, options) = attempt_terms(protocol, view);
+        let (deadline, terms) = attempt_terms(protocol, view);
         let observed = shared.observer.is_some();
         let destination = observed.then(|| protocol.destination_of(view).into());
-        let options = options.map(|options| *options);
+        let options = terms.and_then(|terms| terms.options);
         let permitted = options.as_ref().and_then(CallOptions::get_repeatable);
         // An idempotency key does not suffice, because the backup may not know the key.
         let repeatable = permitted.unwrap_or_else(|| {

@@ -5,14 +5,14 @@ use std::error::Error;
 
 use http::Response;
 use reattempt_core::guard::Refused;
-use reattempt_core::{Classification, Failure, FailureKind, Verdict};
+use reattempt_core::{Classification, Failure, FailureKind, Fault, Verdict};
 use reattempt_grpc::{Code, GRPC_STATUS};
 use tower::BoxError;
 
 use crate::call::errors::{causes, chain};
 use crate::call::method::MethodOverrides;
 use crate::call::timed_out::{TimeLimit, TimedOut};
-use crate::protocol::proof::is_from_fallback;
+use crate::protocol::proof::{fault_of_error, is_from_fallback};
 use crate::protocol::verdict_of_error;
 
 /// The classification of an outcome that no server sent.
@@ -25,19 +25,22 @@ pub(crate) struct Unanswered {
     code: Option<Code>,
     /// The verdict if there is no such list.
     verdict: Verdict,
+    /// The party whose fault it is, if that is not the server.
+    fault: Option<Fault>,
 }
 
 impl Unanswered {
     /// The call's own deadline has passed, which ends the call (DL-4).
-    pub(crate) const LATE: Self = Self { code: None, verdict: Verdict::Permanent };
+    pub(crate) const LATE: Self = Self { code: None, verdict: Verdict::Permanent, fault: None };
 
     /// Nothing was sent, because the request cannot be addressed to its server.
-    pub(crate) const UNWRITABLE: Self = Self { code: None, verdict: Verdict::Permanent };
+    pub(crate) const UNWRITABLE: Self = Self { code: None, verdict: Verdict::Permanent, fault: None };
 
     /// Nothing was sent, because there is no service config.
     pub(crate) const NOT_SENT: Self = Self {
         code: Some(Code::Unavailable),
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Connect).with_code(Code::Unavailable.number())),
+        fault: None,
     };
 
     /// Nothing was sent, because the call would have exceeded one of the caller's own limits. No service config list
@@ -45,18 +48,24 @@ impl Unanswered {
     pub(crate) const TURNED_AWAY: Self = Self {
         code: None,
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number())),
+        fault: None,
     };
+
+    /// An attempt exceeded its time limit while it waited for the caller's messages.
+    pub(crate) const UPLOADING: Self = Self { fault: Some(Fault::Caller), ..Self::TIMED_OUT };
 
     /// An attempt exceeded its time limit.
     pub(crate) const TIMED_OUT: Self = Self {
         code: Some(Code::DeadlineExceeded),
         verdict: Verdict::Transient(Failure::new(FailureKind::Timeout).with_code(Code::DeadlineExceeded.number())),
+        fault: None,
     };
 
     /// Nothing was sent, because a guard refused the call. No service config list applies.
     pub(crate) const REFUSED: Self = Self {
         code: None,
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::Unavailable.number())),
+        fault: None,
     };
 
     /// Returns the classification of an error.
@@ -92,7 +101,7 @@ impl Unanswered {
             Verdict::NotProcessed(failure) if is_from_fallback(Err(error)) => Verdict::Transient(failure),
             verdict => verdict,
         };
-        Self { code: Some(code), verdict }
+        Self { code: Some(code), verdict, fault: fault_of_error(error) }
     }
 
     /// Returns the classification of this outcome.
@@ -108,6 +117,11 @@ impl Unanswered {
         };
         verdict.into()
     }
+}
+
+/// Returns the party whose fault the outcome is, for a response that a layer returns instead of an error.
+pub(super) fn fault<B>(response: &Response<B>) -> Option<Fault> {
+    response.extensions().get::<Unanswered>()?.fault
 }
 
 /// Returns the classification of an error.

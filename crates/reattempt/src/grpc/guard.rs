@@ -77,16 +77,23 @@ where
         let classification = self.classify_outcome(outcome, options, None::<&SavedRequest<B>>);
         let permanent = outcome.map(|response| || of_head(response.status(), response.headers()));
         let judged = of_classification(&classification, UNAVAILABLE, permanent);
+        let judged = match outcome {
+            Ok(response) if judged.health == Health::Unavailable && errors::fault(response).is_some() => {
+                Judged::IGNORED
+            }
+            _ => judged,
+        };
         (classification, judged)
     }
 
     fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, Mode::Error> {
         let answer = match reason {
             OwnEnd::Late(_) => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
-            OwnEnd::TimedOut { after, server } => {
+            OwnEnd::TimedOut { after, server, uploading } => {
                 let server = server.map(|server| format!(" ({server})")).unwrap_or_default();
                 let text = format!("the attempt timed out after {}{server}", Rounded(after));
-                GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)
+                let mark = if uploading { Unanswered::UPLOADING } else { Unanswered::TIMED_OUT };
+                GrpcBody::answering(Code::DeadlineExceeded, &text, mark)
             }
             OwnEnd::Unwritable(error) => {
                 GrpcBody::answering(Code::Internal, &error.to_string(), Unanswered::UNWRITABLE)

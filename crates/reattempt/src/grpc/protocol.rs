@@ -16,6 +16,7 @@ use tower::BoxError;
 use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
+use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
@@ -126,6 +127,11 @@ impl sealed::Sealed for Grpc {}
 
 impl Protocol for Grpc {
     type Head = http::request::Parts;
+
+    #[inline]
+    fn take_carried(head: &mut http::request::Parts) -> Option<Carried> {
+        if head.extensions.is_empty() { None } else { head.extensions.remove() }
+    }
     type Mode = Answered;
 
     const CODE_NAMES: &'static [&'static str] = &Code::NAMES;
@@ -283,6 +289,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) => OutcomeFacts {
                 refused: errors::refusal(response),
                 refused_here: errors::is_refused(response),
+                fault: errors::fault(response),
                 responded: response.extensions().get::<Unanswered>().is_none(),
                 ..facts
             },

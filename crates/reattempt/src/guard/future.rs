@@ -13,13 +13,12 @@ use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::health::Judged;
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
-use crate::call::cut_off::{cut_off, take_server};
+use crate::call::cut_off::{CutOff, cut_off, had_no_time, take_server};
 use crate::call::frame::Late;
 use crate::call::observe::Event;
 use crate::error_mode::ErrorMode;
@@ -51,10 +50,11 @@ pin_project! {
         // Taken when the wait is over.
         Waiting { waiting: Option<Box<Waiting<S, Req, G, P>>> },
         Sent {
-            // Declared before the attempt, so that the pass ends even if the attempt's destructor panics.
-            pass: Option<Pass<G, P>>,
+            // Declared before the pass, so that inner guards end first and this one learns what they know. The pass
+            // ends even if the attempt's destructor panics.
             #[pin]
             attempt: F,
+            pass: Option<Pass<G, P>>,
             // Created when the attempt first returns `Pending`, if it has a time limit.
             timer: Option<Pin<Box<Sleep>>>,
         },
@@ -292,14 +292,16 @@ where
                             let pass = pass.take();
                             let server = pass.as_ref().and_then(Pass::server);
                             // The attempt is cancelled before its end is recorded.
-                            let below = cut_off(true, || {
+                            let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
+                            let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
+                            let (below, unsent) = cut_off(Some(limit), || {
                                 this.state.set(State::Over);
-                                take_server()
+                                (take_server(), had_no_time())
                             });
                             let server = server.or(below);
-                            let held = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT));
+                            let held = pass.and_then(|pass| pass.timed_out(limit, unsent));
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
-                            P::own_end(OwnEnd::TimedOut { after, server })
+                            P::own_end(OwnEnd::TimedOut { after, server, uploading })
                         }
                     });
                 }
@@ -338,11 +340,47 @@ where
     Mode: ErrorMode<E>,
     G: Guard,
 {
+    if pass.has_terms() {
+        return judge_apart::<P, R, E, Mode, G>(pass, outcome);
+    }
     let protocol = &pass.shared.protocol;
-    let served = outcome.ok().and_then(|response| protocol.served(response, pass.options()));
+    let served = outcome.ok().and_then(|response| protocol.served(response, None));
     if let Some(served) = served {
         return Followed { open: false, holds: pass.judge(served) };
     }
+    judge_slowly::<P, R, E, Mode, G>(pass, outcome)
+}
+
+/// Ends the ticket of an attempt with unusual terms.
+#[inline(never)]
+fn judge_apart<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
+where
+    P: GuardOutcome<R, E, Mode>,
+    Mode: ErrorMode<E>,
+    G: Guard,
+{
+    let served = outcome.ok().and_then(|response| pass.shared.protocol.served(response, pass.options()));
+    if let Some(served) = served {
+        pass.record_latency();
+        return Followed { open: false, holds: pass.judge(served) };
+    }
+    let followed = judge_slowly::<P, R, E, Mode, G>(pass, outcome);
+    if followed.open && followed.holds {
+        pass.record_latency();
+    }
+    followed
+}
+
+/// Ends the ticket of an attempt that its head alone does not show to be served.
+// Always inlined, because the plain path of protocols with trailers goes through it.
+#[inline(always)]
+fn judge_slowly<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
+where
+    P: GuardOutcome<R, E, Mode>,
+    Mode: ErrorMode<E>,
+    G: Guard,
+{
+    let protocol = &pass.shared.protocol;
     if protocol.facts(outcome).refused_here {
         pass.refused();
         return Followed::default();

@@ -6,6 +6,8 @@ use http::StatusCode;
 use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Evidence, ServerHint, Signs};
 
+use crate::protocol::proof::fault_of_error;
+
 /// The statuses of a server that does not accept calls, or does not finish them in time.
 pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
 
@@ -20,6 +22,9 @@ pub struct Judged {
 impl Judged {
     /// An attempt that exceeded its time limit.
     pub(super) const TIMED_OUT: Self = Self::new(Health::Unavailable, ServerHint::None);
+
+    /// An attempt that exceeded its time limit because the caller's body was slow.
+    pub(crate) const IGNORED: Self = Self::new(Health::Ignored, ServerHint::None);
 
     /// An attempt that the server processed, without a hint.
     pub(super) const SERVED: Self = Self::new(Health::Served, ServerHint::None);
@@ -42,7 +47,7 @@ pub(crate) fn of_classification(
     let error = permanent.as_ref().err().copied();
     let signs = Signs {
         undone: error.and_then(reattempt_http::undone),
-        fault: error.and_then(reattempt_http::fault_of_error),
+        fault: error.and_then(fault_of_error),
         permanent: permanent.map_or(Health::Failed, |permanent| permanent()),
         unavailable,
         ..Signs::new(classification.verdict)

@@ -9,7 +9,8 @@ use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
 
 use super::health::Judged;
 use super::shared::{Shared, now};
-use crate::call::cut_off::{is_cut_off, set_server};
+use crate::call::attempt_terms::AttemptTerms;
+use crate::call::cut_off::{CutOff, cutting_off, had_no_time, set_had_no_time, set_server};
 use crate::call::options::CallOptions;
 
 /// The ticket of one attempt, with the data that is needed to end it.
@@ -23,8 +24,12 @@ pub struct Pass<G: Guard, P> {
     /// The time at which the attempt was sent, or at which its outcome became known.
     since: Duration,
     latest: Option<Duration>,
-    options: Option<Box<CallOptions>>,
+    /// `None` for most attempts.
+    terms: Option<Box<AttemptTerms>>,
 }
+
+/// The time that a server of unknown latency has for an attempt, before the caller's deadline counts as a timeout.
+const UNKNOWN_LATENCY: Duration = Duration::from_secs(1);
 
 /// The phase of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,22 +50,34 @@ impl<G: Guard, P> Pass<G, P> {
         shared: Arc<Shared<G, P>>,
         ticket: G::Ticket,
         arrival: &Arrival<'_>,
-        options: Option<Box<CallOptions>>,
+        terms: Option<Box<AttemptTerms>>,
     ) -> Self {
         let (since, latest) = (arrival.now, arrival.latest);
-        Self { shared, ticket: Some(ticket), phase: Phase::Unsent, since, latest, options }
+        Self { shared, ticket: Some(ticket), phase: Phase::Unsent, since, latest, terms }
     }
 
     /// Returns the options of the call.
     #[inline]
     pub(super) fn options(&self) -> Option<&CallOptions> {
-        self.options.as_deref()
+        self.terms.as_ref()?.options.as_ref()
+    }
+
+    /// Returns `true` if the attempt has waited for the guard, or has other terms that few attempts have.
+    #[inline]
+    pub(super) fn has_terms(&self) -> bool {
+        self.terms.is_some()
+    }
+
+    /// Returns `true` if the attempt waits for the caller's body.
+    pub(super) fn is_source_pending(&self) -> bool {
+        self.terms.as_ref().is_some_and(|terms| terms.is_source_pending())
     }
 
     /// Returns the attempt as a new arrival at `now`.
     fn arrival<'a>(&self, destination: &'a str, now: Duration) -> Arrival<'a> {
         let mut arrival = Arrival::new(destination, now);
-        (arrival.latest, arrival.timeout) = (self.latest, self.shared.attempt_timeout);
+        let start_by = self.terms.as_ref().and_then(|terms| terms.start_by());
+        (arrival.latest, arrival.timeout) = (start_by.or(self.latest), self.shared.attempt_timeout);
         arrival
     }
 
@@ -83,8 +100,9 @@ impl<G: Guard, P> Pass<G, P> {
         Ok(())
     }
 
-    /// Records the time at which the attempt is sent.
+    /// Records the time at which an attempt is sent that has waited.
     pub(super) fn sending(&mut self, now: Duration) {
+        self.terms.get_or_insert_default().set_waited(now.saturating_sub(self.since));
         self.since = now;
     }
 
@@ -112,6 +130,30 @@ impl<G: Guard, P> Pass<G, P> {
         self.end_judged(judged, now);
         (self.phase, self.since) = (Phase::Held, now);
         self.ticket.is_some()
+    }
+
+    /// Measures the latency of a served attempt that has waited.
+    pub(super) fn record_latency(&self) {
+        if !self.waited().is_zero()
+            && let Some(ticket) = &self.ticket
+        {
+            self.shared.guard.record_latency(ticket, now().saturating_sub(self.since));
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        self.terms.as_ref().map(|terms| terms.waited()).unwrap_or_default()
+    }
+
+    /// Ends the ticket of an attempt that exceeded the layer's own limit. Returns the pass if the guard holds its place
+    /// until the body ends. With `had_no_time`, an inner guard has delayed the attempt.
+    pub(super) fn timed_out(mut self, limit: CutOff, had_no_time: bool) -> Option<Self> {
+        if had_no_time {
+            let now = now();
+            self.end_ticket(&End::Abandoned { after: now.saturating_sub(self.since) }, now);
+            return None;
+        }
+        self.judged(if limit == CutOff::Upload { Judged::IGNORED } else { Judged::TIMED_OUT })
     }
 
     /// Ends the ticket with an outcome. Returns the pass if the guard holds its place until the body ends.
@@ -152,6 +194,37 @@ impl<G: Guard, P> Pass<G, P> {
         self.end_ticket(&End::Judged { health, hint, quota, after }, now);
     }
 
+    /// Ends the ticket of an attempt that a time limit of an outer layer has ended. It shows that the server is slow only
+    /// if the server had its time.
+    #[cold]
+    fn end_late(&mut self, limit: CutOff, now: Duration) {
+        let after = now.saturating_sub(self.since);
+        let judged = if self.shared.serves {
+            // The deadline is that of the server's caller.
+            Judged::SERVED
+        } else if limit == CutOff::Upload || self.is_source_pending() {
+            Judged::IGNORED
+        } else if !self.had_time(limit, after, now) {
+            set_had_no_time();
+            return self.end_ticket(&End::Abandoned { after }, now);
+        } else {
+            Judged::TIMED_OUT
+        };
+        self.end_judged(judged, now);
+    }
+
+    /// Returns `true` if the server had its time for an attempt that was sent this long ago. It had not if the attempt
+    /// had waited for longer in this client (C-10), here or in an inner guard. A caller's deadline must also have left
+    /// the usual latency of the server.
+    fn had_time(&self, limit: CutOff, after: Duration, now: Duration) -> bool {
+        if after < self.waited() || (cutting_off().is_some() && had_no_time()) {
+            return false;
+        }
+        let usual = || self.ticket.as_ref().and_then(|ticket| self.shared.guard.usual_latency(ticket, now));
+        let of_attempt = || limit == CutOff::Attempt || self.shared.attempt_timeout.is_some_and(|own| own <= after);
+        of_attempt() || after >= usual().unwrap_or(UNKNOWN_LATENCY)
+    }
+
     /// Passes an end to the guard, and stores the ticket that it returns.
     #[inline]
     fn end_ticket(&mut self, end: &End, now: Duration) {
@@ -167,21 +240,23 @@ impl<G: Guard, P> Drop for Pass<G, P> {
             return;
         }
         let now = now();
-        if is_cut_off() {
+        let limit = cutting_off();
+        if limit.is_some() {
             set_server(self.server());
         }
-        match self.phase {
-            Phase::Unsent => self.end_ticket(&End::Unsent, now),
-            Phase::Sent | Phase::Answered(_) if is_cut_off() || self.latest.is_some_and(|latest| latest <= now) => {
-                let judged = if self.shared.serves { Judged::SERVED } else { Judged::TIMED_OUT };
-                self.end_judged(judged, now);
+        let limit = limit.or_else(|| self.latest.is_some_and(|latest| latest <= now).then_some(CutOff::Call));
+        match (self.phase, limit) {
+            (Phase::Unsent, _) => {
+                set_had_no_time();
+                self.end_ticket(&End::Unsent, now);
             }
-            Phase::Answered(at) => self.end_judged(Judged::SERVED, at),
-            Phase::Sent => {
+            (Phase::Sent | Phase::Answered(_), Some(limit)) => self.end_late(limit, now),
+            (Phase::Answered(at), None) => self.end_judged(Judged::SERVED, at),
+            (Phase::Sent, None) => {
                 let after = now.saturating_sub(self.since);
                 self.end_ticket(&End::Abandoned { after }, now);
             }
-            Phase::Held => {}
+            (Phase::Held, _) => {}
         }
         // A remaining ticket was held for a body that has been dropped.
         self.end_ticket(&End::Over(BodyEnd::Dropped), now);

@@ -45,6 +45,8 @@ pub enum OwnEnd {
         after: Duration,
         /// The name of the server, if the guard has chosen one.
         server: Option<Arc<str>>,
+        /// `true` if the attempt waited for the caller's body.
+        uploading: bool,
     },
     /// The request cannot be rewritten for the chosen server.
     Unwritable(BoxError),
@@ -95,13 +97,13 @@ pub(crate) fn boxed(reason: OwnEnd) -> BoxError {
     match reason {
         OwnEnd::Refused(refused) => Box::new(refused),
         OwnEnd::Unwritable(error) => error,
-        OwnEnd::Late(waited) => timed_out(TimeLimit::Deadline, waited, None),
-        OwnEnd::TimedOut { after, server } => timed_out(TimeLimit::Attempt, after, server),
+        OwnEnd::Late(waited) => timed_out(TimeLimit::Deadline, waited, None, false),
+        OwnEnd::TimedOut { after, server, uploading } => timed_out(TimeLimit::Attempt, after, server, uploading),
     }
 }
 
-fn timed_out(limit: TimeLimit, after: Duration, endpoint: Option<Arc<str>>) -> BoxError {
-    Box::new(TimedOut { limit, after, endpoint, refused: None, source: None })
+fn timed_out(limit: TimeLimit, after: Duration, endpoint: Option<Arc<str>>, uploading: bool) -> BoxError {
+    Box::new(TimedOut { limit, after, endpoint, refused: None, source: None, uploading })
 }
 
 impl<B, E> GuardOutcome<Response<B>, E, BoxedError> for Http

@@ -68,9 +68,9 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &self.shared;
         let view = P::view(&request);
-        let (deadline, options) = attempt_terms(&shared.protocol, view);
+        let (deadline, mut terms) = attempt_terms(&shared.protocol, view);
         let destination = shared.protocol.destination_of(view);
-        let mut arrival = Arrival::new(&destination, clock::since_epoch(frame::arrived()));
+        let mut arrival = Arrival::new(&destination, clock::since_epoch(frame::arrived(&mut terms)));
         arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
         arrival.patient = view.extension::<Impatient>().is_none();
         arrival.timeout = shared.attempt_timeout;
@@ -78,14 +78,14 @@ where
             self.inner = self.inner.clone();
             return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
         }
-        match shared.admit(&arrival) {
+        match shared.admit(&arrival, &mut terms) {
             Admit::Admitted(ticket) => {
-                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
+                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
                 let attempt = self.inner.call(request);
                 ResponseFuture::sent(pass, attempt)
             }
             Admit::Waiting(ticket) => {
-                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
+                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
                 shared.notify(&destination, &Event::Waiting);
                 let testimony = Testimony::of(view);
                 let (began, latest) = (arrival.now, arrival.latest);

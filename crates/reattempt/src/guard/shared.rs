@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
 
+use crate::call::attempt_terms::AttemptTerms;
 use crate::call::clock;
+use crate::call::frame;
 use crate::call::observe::{Event, Observer};
 
 /// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take the time.
@@ -37,6 +39,7 @@ impl<G, P> Shared<G, P> {
     }
 
     pub(crate) fn of(protocol: P, guard: Arc<G>) -> Self {
+        frame::expect_guards();
         let (observer, attempt_timeout) = (None, None);
         Self { guard, protocol, observer, attempt_timeout, serves: false }
     }
@@ -58,7 +61,7 @@ impl<G: Guard, P> Shared<Option<G>, P> {
 
 impl<G: Guard, P> Shared<G, P> {
     /// Requests the guard's decision for an attempt. An impatient attempt, or one without a timer, is not queued.
-    pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
+    pub(super) fn admit(&self, arrival: &Arrival<'_>, terms: &mut Option<Box<AttemptTerms>>) -> Admit<G::Ticket> {
         match self.guard.admit(arrival) {
             Admit::Waiting(ticket) if !arrival.patient || !clock::has_timer() => {
                 drop(self.guard.end_ticket(ticket, &End::Unsent, arrival.now));
@@ -70,8 +73,35 @@ impl<G: Guard, P> Shared<G, P> {
                     decided => decided,
                 }
             }
+            Admit::Waiting(ticket) => self.queue(ticket, arrival, terms),
             decided => decided,
         }
+    }
+
+    /// Decides until when an attempt may stay in the guard's queue. A call that leaves the queue with less time than the
+    /// server usually takes would waste a token or a place (C-15).
+    ///
+    /// The queue keeps at most half of the attempt's time free, because the usual latency is an estimate. An estimate
+    /// that is too long must not close the queue, where it would never be corrected.
+    #[cold]
+    fn queue(
+        &self,
+        ticket: G::Ticket,
+        arrival: &Arrival<'_>,
+        terms: &mut Option<Box<AttemptTerms>>,
+    ) -> Admit<G::Ticket> {
+        let limit = terms.as_ref().and_then(|terms| terms.limit());
+        let limit = limit.map(|limit| arrival.now.saturating_add(limit));
+        let Some(latest) = arrival.latest.into_iter().chain(limit).min() else { return Admit::Waiting(ticket) };
+        let usual = self.guard.usual_latency(&ticket, arrival.now).unwrap_or_default();
+        let left = latest.saturating_sub(arrival.now);
+        let start_by = latest.saturating_sub(usual.min(left / 2));
+        if Some(start_by) == arrival.latest {
+            return Admit::Waiting(ticket);
+        }
+        terms.get_or_insert_default().set_start_by(start_by);
+        drop(self.guard.end_ticket(ticket, &End::Unsent, arrival.now));
+        self.guard.admit(&arrival.latest(start_by))
     }
 }
 

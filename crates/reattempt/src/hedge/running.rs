@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reattempt_control::Trail;
 use reattempt_core::{Failure, HedgePermits, Permit, Resent};
-use reattempt_replay::ReplayWatch;
+use reattempt_replay::{ReplayWatch, SourceWatch};
 
 use crate::call::frame::Tried;
 use crate::call::log::CallLog;
@@ -26,6 +26,8 @@ pub(super) struct Running<T: CallTypes> {
     pub(super) permits: HedgePermits,
     /// The watches on attempts that may be cut off from the request body, with the attempts' numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
+    /// The watch on the caller's body, if that is streamed below a guard.
+    pub(super) source: Option<SourceWatch>,
     /// The next attempt, once the budget has granted it.
     pub(super) readying: Option<Readying<T>>,
     /// The last outcome, with its attempt's number. If no attempt is in flight, this is `Some` or an attempt was
@@ -84,6 +86,7 @@ impl<T: CallTypes> Running<T> {
             tried: Vec::new(),
             permits: HedgePermits::default(),
             watches: Vec::new(),
+            source: None,
             readying: None,
             last: None,
             refused: None,

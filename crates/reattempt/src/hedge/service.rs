@@ -11,14 +11,15 @@ use tower_service::Service;
 use super::call::{Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
+use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock::Instant;
-use crate::call::frame::{Sending, Timed};
+use crate::call::frame::{Sending, Special, Timed};
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{AnswerOf, CallStart, CallTypes, ClassifyOutcome, Origin, Protocol, Replay, Types};
+use crate::protocol::{AnswerOf, CallStart, CallTypes, ClassifyOutcome, Origin, Protocol, Replay, Saved, Types};
 use crate::send::send_method;
 use crate::shared::Shared;
 
@@ -116,8 +117,10 @@ where
     // A budget that is not full also records the success of a call that may not be hedged.
     let earns = !opening.start.saves && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
-        let attempt = settings.protocol.forward(request, opening.start.added());
+        let mut source = None;
+        let attempt = settings.protocol.forward_watched(request, opening.start.added(), &mut source);
         let _timed = Timed::until(opening.start.context.deadline, opening.start.now);
+        let _special = Special::open(LayerTerms::of(None, &source));
         return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<Types<S, Req, P, (), B, Mode>>(&settings.protocol, &opening.start) {
@@ -134,15 +137,16 @@ where
         }
         return ResponseFuture::late(late);
     }
-    let (mut saved, mut target) = (None, None);
+    let (mut saved, mut target, mut source) = (None, None, None);
     let attempt = if opening.start.saves {
         settings.protocol.save(request, opening.start.added(), &mut saved)
     } else {
         if earns || counts {
             target = Some(settings.protocol.destination_of(P::view(&request)).into());
         }
-        settings.protocol.forward(request, opening.start.added())
+        settings.protocol.forward_watched(request, opening.start.added(), &mut source)
     };
+    let source = source.or_else(|| saved.as_ref().and_then(Saved::watch_source));
     let (deadline, now) = (opening.start.context.deadline, opening.start.now);
     let hedges = opening.hedges();
     let mut call = Call::new(Arc::clone(shared), opening, saved, target);
@@ -153,8 +157,9 @@ where
     // only a call with hedges opens its own frame.
     let frame = if hedges { Sending::first() } else { Sending::outermost() };
     let timed = Timed::until(deadline, now);
+    let special = Special::open(LayerTerms::of(None, &source));
     let attempt = inner.call(attempt);
-    drop(timed);
+    drop((special, timed));
     if let Some(frame) = frame {
         call.on_first(frame.close());
     }

@@ -7,6 +7,7 @@ use http::{Extensions, Method, Request};
 
 use super::destination::{bounded, default_destination};
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
+use crate::call::attempt_terms::AttemptTerms;
 use crate::call::deadline::{Deadline, earlier};
 use crate::call::frame;
 use crate::call::options::CallOptions;
@@ -113,19 +114,19 @@ pub(crate) fn terms_of<P: RequestProtocol + ?Sized>(protocol: &P, request: Reque
 pub(crate) fn attempt_terms<P: RequestProtocol>(
     protocol: &P,
     request: RequestView<'_>,
-) -> (Option<Deadline>, Option<Box<CallOptions>>) {
-    let (own, options) = match protocol.is_plain() && protocol.has_no_terms(request) {
+) -> (Option<Deadline>, Option<Box<AttemptTerms>>) {
+    let (own, terms) = match protocol.is_plain() && protocol.has_no_terms(request) {
         true => (None, None),
         false => attempt_terms_of(protocol, request),
     };
-    (earlier(own, frame::deadline().map(Deadline::at)), options)
+    (earlier(own, frame::deadline().map(Deadline::at)), terms)
 }
 
 #[inline(never)]
 fn attempt_terms_of<P: RequestProtocol>(
     protocol: &P,
     request: RequestView<'_>,
-) -> (Option<Deadline>, Option<Box<CallOptions>>) {
+) -> (Option<Deadline>, Option<Box<AttemptTerms>>) {
     let carried = request.extension().copied();
     let own = request.extension::<CallOptions>().cloned();
     let options = match (own, protocol.options_by_rule(request)) {
@@ -135,7 +136,7 @@ fn attempt_terms_of<P: RequestProtocol>(
     let of_options = options.as_ref().and_then(CallOptions::get_deadline);
     let existing = protocol.existing_deadline(request, carried);
     let deadline = [carried, existing, of_options].into_iter().flatten().min();
-    (deadline, options.map(Box::new))
+    (deadline, options.map(|options| Box::new(options.into())))
 }
 
 /// A protocol that reads requests of type `Request`. This trait is sealed.

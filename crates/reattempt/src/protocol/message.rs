@@ -10,7 +10,7 @@ use http::{Extensions, HeaderMap, Method, Request, Response};
 use http_body::Body;
 use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
-use reattempt_replay::{ReplayBody, ReplayLimits, SavedHead};
+use reattempt_replay::{ReplayBody, ReplayLimits, SavedHead, SourceWatch};
 use tower::BoxError;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     RequestProtocol, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
+use crate::call::frame;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_terms::Impatient;
@@ -73,6 +74,17 @@ impl<B> Saved for SavedRequest<B> {
     fn body(&self) -> Option<&ReplayBody<B>> {
         Some(&self.body)
     }
+}
+
+/// Makes the body of a request that is not saved observable.
+#[cold]
+fn watched<B>(attempt: Request<ReplayBody<B>>, source: &mut Option<SourceWatch>) -> Request<ReplayBody<B>>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
+    let attempt = attempt.map(ReplayBody::watched);
+    *source = attempt.body().watch_source();
+    attempt
 }
 
 #[cold]
@@ -182,6 +194,20 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
         }
         let (head, body) = request.into_parts();
         Request::from_parts(head, ReplayBody::passthrough(body))
+    }
+
+    #[inline]
+    fn forward_watched(
+        &self,
+        request: Request<B>,
+        added: Added<'_>,
+        source: &mut Option<SourceWatch>,
+    ) -> Self::Attempt {
+        let attempt = self.forward(request, added);
+        match ReplayBody::<B>::is_always_in_memory() || !frame::expects_guards() {
+            true => attempt,
+            false => watched(attempt, source),
+        }
     }
 
     // Inlined and destructured first, because each additional call or borrow copies the request.

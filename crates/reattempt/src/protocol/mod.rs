@@ -13,13 +13,14 @@
 use std::error::Error;
 
 use reattempt_core::{Classification, StopReason};
-use reattempt_replay::ReplayBody;
+use reattempt_replay::{ReplayBody, SourceWatch};
 
 use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 #[doc(hidden)]
 pub use crate::call::finish::Finish;
+use crate::call::frame;
 use crate::call::options::CallOptions;
 pub(crate) use crate::call::outcome::Outcome;
 pub use crate::call::protocol::Protocol;
@@ -113,6 +114,15 @@ pub trait Replay<Request>: ReadRequest<Request> {
     #[doc(hidden)]
     fn forward(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
+    /// Works like [`forward`](Self::forward), and sets `source` to a watch on the caller's body, if that is streamed and
+    /// a guard may need it.
+    #[doc(hidden)]
+    #[inline]
+    fn forward_watched(&self, request: Request, added: Added<'_>, source: &mut Option<SourceWatch>) -> Self::Attempt {
+        let _ = source;
+        self.forward(request, added)
+    }
+
     /// Returns the first attempt. The saved form is written to `saved`, because it is too large to return by value.
     #[doc(hidden)]
     fn save(&self, request: Request, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Self::Attempt;
@@ -152,6 +162,13 @@ pub trait Saved: sealed::Sealed {
     #[doc(hidden)]
     fn body(&self) -> Option<&ReplayBody<Self::Body>> {
         None
+    }
+
+    /// Returns a watch on the caller's body, if that is streamed and a guard may need it.
+    #[doc(hidden)]
+    #[inline]
+    fn watch_source(&self) -> Option<SourceWatch> {
+        self.body()?.watch_source().filter(|_| frame::expects_guards())
     }
 
     /// Returns `true` if the complete request can still be sent again.

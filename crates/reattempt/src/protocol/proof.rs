@@ -9,13 +9,14 @@ use std::error::Error;
 use http::Extensions;
 use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, Evidence, Failure, FailureKind, Fault, Signs, Undone, Verdict};
-use reattempt_http::{fault_of_error, undone};
+use reattempt_http::undone;
 use reattempt_replay::ReplayBody;
 
 use super::Saved;
 use super::errors::{is_refused_here, refusal_in};
 use super::failed::{BackupFailed, FellBack};
 use crate::call::errors::causes;
+use crate::call::timed_out::TimedOut;
 
 /// The origin of a failed outcome, determined once for the retry decision and the report.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +71,13 @@ impl OutcomeFacts {
     pub(crate) fn evidence(&self, verdict: Verdict) -> Evidence {
         Evidence::of(&Signs { undone: self.undone, fault: self.fault, ..Signs::new(verdict) })
     }
+}
+
+/// Returns the party whose fault an error is, if that is not the server.
+pub(crate) fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
+    let is_upload_pending = |error: &TimedOut| error.is_upload_pending();
+    let uploading = causes(error).find_map(|error| error.downcast_ref()).is_some_and(is_upload_pending);
+    if uploading { Some(Fault::Caller) } else { reattempt_http::fault_of_error(error) }
 }
 
 /// Returns the classification, but without a doubtful proof. `hops` returns `true` if an earlier hop may have processed

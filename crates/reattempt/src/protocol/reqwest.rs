@@ -8,13 +8,14 @@ use http::request::Parts;
 use http_body::Body as _;
 use reattempt_core::{Classification, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
-use reattempt_replay::{ReplayBody, ReplayCharge};
+use reattempt_replay::{ReplayBody, ReplayCharge, SourceWatch};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay, RequestProtocol, Saved,
     is_refused_here, proof,
 };
+use crate::call::frame;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
@@ -87,6 +88,15 @@ impl Replay<Request> for Http {
     }
 
     fn forward(&self, request: Request, _: Added<'_>) -> Request {
+        request
+    }
+
+    fn forward_watched(&self, mut request: Request, _: Added<'_>, source: &mut Option<SourceWatch>) -> Request {
+        if request.body().is_some_and(|body| body.as_bytes().is_none()) && frame::expects_guards() {
+            let body = request.body_mut().take().map(|body| ReplayBody::passthrough(body).watched());
+            *source = body.as_ref().and_then(ReplayBody::watch_source);
+            *request.body_mut() = body.map(Body::wrap);
+        }
         request
     }
 

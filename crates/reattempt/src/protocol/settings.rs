@@ -13,6 +13,7 @@ use reattempt_http::{Hints, reset_reason, verdict_of_status};
 use reattempt_replay::ReplayLimits;
 
 use super::{Outcome, Protocol, Saved, errors, known, not_sent, proof};
+use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
 use crate::call::outcome::ProfileClassifier;
@@ -110,6 +111,11 @@ impl Default for Http {
 
 impl Protocol for Http {
     type Head = http::request::Parts;
+
+    #[inline]
+    fn take_carried(head: &mut http::request::Parts) -> Option<Carried> {
+        if head.extensions.is_empty() { None } else { head.extensions.remove() }
+    }
     type Mode = OwnError;
 
     fn classifies(&self) -> bool {

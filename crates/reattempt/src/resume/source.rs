@@ -115,7 +115,7 @@ impl<S: Service<Req> + Clone, Req> Service<Req> for Spare<S> {
     }
 
     fn call(&mut self, request: Req) -> S::Future {
-        let (call, tried) = send_next(&mut self.service, request, &self.trail, self.until);
+        let (call, tried) = send_next(&mut self.service, request, &self.trail, self.until, None);
         // Each instance is called only once.
         let _ = self.picked.set(tried);
         // The next resume uses a clone of this resume's instance (trap 42). The instance itself is dropped right after

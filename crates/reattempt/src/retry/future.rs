@@ -122,7 +122,7 @@ fn poll_call<T: CallTypes<Strategy: Schedule>>(
                 }
             };
             // Dropped first, which cancels an interrupted attempt.
-            cut_off(interrupted.is_some(), || attempt.set(None));
+            cut_off(interrupted.map(|limit| call.whose_time(limit)), || attempt.set(None));
             let since = T::Mode::timer(timer.as_mut()).and_then(AttemptTimer::reset);
             if let Some(ended) = call.overdue(&result, since) {
                 return Poll::Ready(ended);

@@ -7,6 +7,7 @@
 //! | [`ResponseFuture`] | the future of one call |
 //! | [`Limits`] | a policy's limits, returned by [`RetryPolicy::limits`](crate::RetryPolicy::limits) |
 //! | [`AttemptContext`] | the information about the next attempt for a `before_attempt` hook |
+//! | [`Carried`] | a value that a hook leaves for the hook of the next attempt |
 //! | [`AttemptNumber`] | the attempt's number, in the extensions of its request |
 //! | [`StockPolicy`], [`StockDelay`] | a policy for tower's own `tower::retry::Retry`, and its delay between attempts |
 
@@ -20,7 +21,7 @@ pub(crate) mod layer;
 pub(crate) mod service;
 
 #[cfg(feature = "http")]
-pub use crate::call::hook::AttemptContext;
+pub use crate::call::hook::{AttemptContext, Carried};
 #[cfg(feature = "http")]
 pub use crate::call::request_terms::AttemptNumber;
 #[cfg(feature = "http")]

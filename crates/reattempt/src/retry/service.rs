@@ -11,16 +11,17 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::call::{Call, Retrying, is_noop, start};
 use crate::accessors::inner_accessors;
+use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
-use crate::call::frame::{self, Frame, Sending, Timed};
+use crate::call::frame::{self, Frame, Sending, Special, Timed};
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
-use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
+use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay, Saved};
 use crate::send::send_method;
 use crate::shared::Shared;
 
@@ -200,8 +201,10 @@ where
         let protocol = &settings.protocol;
         match Plan::of::<P, Req, Backoff, B, Mode, S::Error>(settings, self.options.as_ref(), total_time, &request) {
             Plan::Forward => {
-                let attempt = self.inner.call(protocol.forward(request, Added::default()));
-                ResponseFuture::new(Some(attempt), None)
+                let mut source = None;
+                let attempt = protocol.forward_watched(request, Added::default(), &mut source);
+                let _special = Special::open(LayerTerms::of(None, &source));
+                ResponseFuture::new(Some(self.inner.call(attempt)), None)
             }
             Plan::Plain => {
                 let now = total_time.map(|_| Instant::now());
@@ -210,9 +213,11 @@ where
                 let mut saved = None;
                 let attempt = protocol.save(request, added, &mut saved);
                 let sent_at = settings.strategy.on_send();
+                let source = saved.as_ref().and_then(Saved::watch_source);
                 let (frame, timed) = (Sending::first(), Timed::until(deadline, now));
+                let special = Special::open(LayerTerms::of(None, &source));
                 let attempt = self.inner.call(attempt);
-                drop(timed);
+                drop((special, timed));
                 let first = Sending::close_first(frame);
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
@@ -225,7 +230,7 @@ where
                     sent_at,
                     first,
                     marker: None,
-                    retrying: Retrying::of_late(first),
+                    retrying: Retrying::of_sent(first, source),
                 };
                 ResponseFuture::new(Some(attempt), Some(call))
             }
@@ -249,11 +254,13 @@ where
         let mut start = start(settings, self.options.as_ref(), total_time, &request);
         let cut_short = Mode::INTERRUPTS || (Mode::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.saves && is_noop(&start, settings) {
+            let mut source = None;
+            let attempt = protocol.forward_watched(request, start.added(), &mut source);
             let _timed = Timed::until(start.context.deadline, start.now);
-            let attempt = self.inner.call(protocol.forward(request, start.added()));
-            return ResponseFuture::new(Some(attempt), None);
+            let _special = Special::open(LayerTerms::of(None, &source));
+            return ResponseFuture::new(Some(self.inner.call(attempt)), None);
         }
-        let (mut saved, mut target) = (None, None);
+        let (mut saved, mut target, mut source) = (None, None, None);
         let late = Mode::ENDS_LATE && start.is_too_late();
         let attempt = if start.saves {
             protocol.save(request, start.added(), &mut saved)
@@ -261,8 +268,9 @@ where
             if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
                 target = Some(protocol.destination_of(P::view(&request)).into());
             }
-            protocol.forward(request, start.added())
+            protocol.forward_watched(request, start.added(), &mut source)
         };
+        let source = source.or_else(|| saved.as_ref().and_then(Saved::watch_source));
         let shared = Arc::clone(&self.shared);
         let (sent_at, (attempt, first), retrying) = if late || settings.hook.is_some() {
             // Releases the permit of the instance that is ready. A hook may need it, and a call that is too late is not
@@ -271,16 +279,19 @@ where
             if !late {
                 start.context.started = Some(Instant::now());
             }
-            let retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
+            let mut retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
+            retrying.as_mut().watch(source);
             (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.strategy);
             let (frame, timed) = (Sending::first(), Timed::until(start.context.deadline, start.now));
+            let limit = if Mode::INTERRUPTS { settings.attempt_limit(start.context.options.as_ref()) } else { None };
+            let special = Special::open(LayerTerms::of(limit, &source));
             let attempt = self.inner.call(attempt);
-            drop(timed);
+            drop((special, timed));
             let first = Sending::close_first(frame);
             let clones = settings.clone_per_call && start.saves;
-            let mut retrying = Retrying::of_late(first);
+            let mut retrying = Retrying::of_sent(first, source);
             if clones {
                 let retrying = retrying.get_or_insert_with(Retrying::new).as_mut();
                 retrying.sent_by(self.inner.clone());

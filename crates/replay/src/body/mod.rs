@@ -16,12 +16,13 @@ use sync_wrapper::SyncWrapper;
 use crate::complete::{Complete, OneBuffer};
 use crate::error::BoxError;
 use crate::frames::Next;
-use crate::limits::ReplayLimits;
+use crate::limits::{ReplayLimits, is_known_in_memory};
 use crate::memory::Allowance;
 use crate::noted::Noted;
 use crate::prefetched::Prefetched;
 use crate::progress::{End, Length, length_of};
 use crate::shared::{Keeping, Reader, Whole};
+use crate::source_watch::SourceWatch;
 use crate::watch::ReplayWatch;
 
 /// The length below which data frames of streamed bodies are copied. The read buffer of hyper's HTTP/1 server grows to
@@ -207,6 +208,21 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
+    /// Makes a body that is [passed through](Self::passthrough) observable by [`watch_source`](Self::watch_source), which
+    /// allocates twice. Any other body is returned unchanged.
+    pub fn watched(self) -> Self {
+        let body = match self.inner {
+            Inner::Once { body, .. } if !Self::is_always_in_memory() => body.into_inner(),
+            inner => return Self { inner },
+        };
+        if body.is_end_stream() {
+            return Self::passthrough(body);
+        }
+        let (hint, limits) = (body.size_hint(), ReplayLimits::default().per_call(0));
+        let keeping = Keeping { prefetched: Prefetched::default(), copied_below: 0, whole: Whole::Unknown };
+        Self::shared(Some(Box::pin(body)), &hint, limits.allowance(0), keeping)
+    }
+
     #[inline(always)]
     fn complete(complete: Complete) -> Self {
         Self { inner: Inner::Complete { complete } }
@@ -359,6 +375,24 @@ impl<B> ReplayBody<B> {
         match &self.inner {
             Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
             Inner::Shared { reader } => reader.watch_first(),
+        }
+    }
+
+    /// Returns `true` if bodies of this type are always [in memory](Self::new), so that no one waits for them.
+    #[inline]
+    pub fn is_always_in_memory() -> bool {
+        is_known_in_memory::<B>()
+    }
+
+    /// Creates a watch on the caller's body, which shows if an upload waits for it. Returns `None` if the body is empty,
+    /// a single in-memory buffer, or [passed through](ReplayBody::passthrough): then the caller is never waited for, or
+    /// it cannot be observed.
+    #[inline]
+    pub fn watch_source(&self) -> Option<SourceWatch> {
+        // The compiler evaluates the check of the type, and most bodies have one of these types.
+        match &self.inner {
+            Inner::Shared { reader } if !is_known_in_memory::<B>() => Some(reader.watch_source()),
+            _ => None,
         }
     }
 

@@ -228,6 +228,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
         mut afterwards: Afterwards,
     ) -> Polled {
         let state = &mut *guard;
+        state.set_source_pending(next.is_pending());
         match &next {
             Poll::Pending if state.fresh_pollers == 1 => {
                 state.register_alone(self.id, cx.waker(), &mut afterwards);

@@ -24,6 +24,7 @@ use crate::frames::{Frames, Freed, Next};
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
 use crate::progress::Length;
+use crate::source_watch::SourceWatch;
 use crate::sync::Lock;
 use crate::wakers::{Afterwards, ReaderId, Waiting, Wakers};
 use crate::watch::Watched;
@@ -75,6 +76,8 @@ struct State<B> {
     polled: bool,
     /// Created when a reader is first watched.
     watched: Option<Arc<Watched>>,
+    /// Created when the source is first watched.
+    source_watch: Option<SourceWatch>,
 }
 
 /// The state of the source.
@@ -142,6 +145,13 @@ impl<B> State<B> {
 
     fn has_failed(&self) -> bool {
         matches!(self.stage, Stage::Polling | Stage::Failed)
+    }
+
+    /// Records for the watch that a poll of the source returned `Pending`, or something else.
+    fn set_source_pending(&self, pending: bool) {
+        if let Some(watch) = &self.source_watch {
+            watch.set(pending);
+        }
     }
 
     /// Stores the source's second result, polled right after the frame that `reader` is about to return.

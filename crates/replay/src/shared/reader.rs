@@ -13,6 +13,7 @@ use crate::frames::Frames;
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
 use crate::progress::{End, Length, Polled, Progress};
+use crate::source_watch::SourceWatch;
 use crate::sync::Lock;
 use crate::wakers::{ReaderId, wake_all};
 use crate::watch::{ReplayWatch, Watched};
@@ -61,6 +62,7 @@ impl<B> Reader<B> {
             wakers: None,
             polled: false,
             watched: None,
+            source_watch: None,
         };
         state.store_prefetched(prefetched);
         Self::at_start(Arc::new(Shared { length, state: Lock::new(state) }), FIRST)
@@ -100,8 +102,17 @@ impl<B> Reader<B> {
     pub(crate) fn forget_polls(&self) {
         let mut state = self.shared.lock();
         state.polled = false;
+        if state.fresh_pollers == 0 {
+            state.set_source_pending(false);
+        }
         // The leader's fast path does not record its polls.
         state.leader = NOBODY;
+    }
+
+    pub(crate) fn watch_source(&self) -> SourceWatch {
+        let mut state = self.shared.lock();
+        // The fast path does not update the watch, but a poll that returns `Pending` leaves it.
+        state.source_watch.get_or_insert_with(SourceWatch::new).clone()
     }
 
     pub(crate) fn watch(&self) -> ReplayWatch {
@@ -139,6 +150,7 @@ impl<B> Reader<B> {
         let mut state = self.shared.lock();
         if state.refusal(self.cursor.id, self.cursor.position).is_none() && state.readers > 1 {
             state.leader = NOBODY;
+            state.set_source_pending(false);
             state.cancelled_below = state.next_id;
             state.survivor = self.cursor.id;
             state.readers = 1;

@@ -10,6 +10,7 @@ use crate::error::BoxError;
 use crate::frames::{Next, Remaining};
 use crate::memory::Allowance;
 use crate::progress::{self, Polled, Progress};
+use crate::source_watch::SourceWatch;
 use crate::wakers::ReaderId;
 
 /// The rest of a body, taken out of the shared state by its last reader.
@@ -21,6 +22,7 @@ pub(super) struct SoleReader<B> {
     allowance: Allowance,
     /// The caller's body after those frames, or `None` after its end.
     following: Option<Source<B>>,
+    source_watch: Option<SourceWatch>,
     /// `true` if the body was at its end when it returned the last of those frames.
     ended: bool,
 }
@@ -42,6 +44,7 @@ impl<B> State<B> {
             frames: self.frames.hand_over(&mut self.allowance),
             allowance: self.allowance.hand_over(),
             following,
+            source_watch: self.source_watch.clone(),
             ended: self.ended,
         }))
     }
@@ -55,10 +58,14 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SoleReader<B> {
         cx: &mut Context<'_>,
         failed: impl FnOnce(),
     ) -> Polled {
-        match &mut self.source {
+        let polled = match &mut self.source {
             Some(source) => progress.poll_source(source.as_mut(), cx, failed),
             None => self.poll_kept(progress, cx, failed),
+        };
+        if let Some(watch) = &self.source_watch {
+            watch.set(polled.is_pending());
         }
+        polled
     }
 
     /// Returns the kept frames, then the frames of the caller's body.

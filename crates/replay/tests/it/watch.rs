@@ -189,3 +189,59 @@ fn watch_is_idle_if_nothing_is_shared() {
     assert!(!shared.watch().is_idle() && !shared.watch_first().is_idle());
     assert_eq!(format!("{:?}", shared.watch()), "ReplayWatch { .. }");
 }
+
+/// The source is pending only after a poll that returned `Pending`, whichever reader made it.
+// C-11
+#[test]
+fn source_is_pending_while_it_is_waited_for() {
+    let steps = [Step::Data(b"1"), Step::Wait, Step::Data(b"2"), Step::Wait];
+    for readers in [1, 2] {
+        let (script, control) = Script::new(&steps);
+        let mut first = Box::pin(ReplayBody::new(script, &unlimited()));
+        let kept = (readers > 1).then(|| clone(&first));
+        let source = first.watch_source().unwrap();
+        assert!(!source.is_pending(), "nobody has polled it");
+        read(&mut first, 1);
+        assert!(!source.is_pending(), "the server may not have read the first frame");
+        assert!(poll(&mut first, Waker::noop()).is_pending());
+        assert!(source.is_pending());
+        control.open();
+        read(&mut first, 1);
+        assert!(!source.is_pending());
+        assert!(poll(&mut first, Waker::noop()).is_pending());
+        assert!(source.is_pending());
+        if let Some(kept) = kept {
+            drop(first);
+            kept.forget_polls();
+            assert!(!source.is_pending(), "the next attempt has not come that far");
+        }
+    }
+}
+
+/// An attempt that is still in flight waits for the source, even if another one is sent.
+// C-11
+#[test]
+fn next_attempt_leaves_the_source_pending() {
+    let (script, _control) = Script::new(&[Step::Data(b"1"), Step::Wait]);
+    let mut first = Box::pin(ReplayBody::new(script, &unlimited()));
+    let (next, source) = (clone(&first), first.watch_source().unwrap());
+    read(&mut first, 1);
+    assert!(poll(&mut first, Waker::noop()).is_pending());
+    next.forget_polls();
+    assert!(source.is_pending());
+    next.cancel_others();
+    assert!(!source.is_pending());
+}
+
+// C-11
+#[test]
+fn bodies_in_memory_have_no_source() {
+    assert!(ReplayBody::new(Full::<bytes::Bytes>::from("hello"), &ReplayLimits::default()).watch_source().is_none());
+    assert!(ReplayBody::passthrough(Full::<bytes::Bytes>::from("hello")).watched().watch_source().is_none());
+    let (script, _control) = Script::new(&[TEN]);
+    let passed = ReplayBody::passthrough(script);
+    assert!(passed.watch_source().is_none());
+    let mut passed = Box::pin(passed.watched());
+    assert!(passed.watch_source().is_some());
+    assert_eq!(read_all(&mut passed), expected(&[TEN]));
+}

@@ -21,6 +21,7 @@ use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resum
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
 use super::places::{Note, Places, Usage};
+use super::usual_latency::UsualLatency;
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};
 use rule::is_in_use;
@@ -211,6 +212,10 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     }
 
     const TIMES_SUCCESS: Option<bool> = Some(true);
+
+    fn latency(&self) -> Option<&UsualLatency> {
+        Some(&self.places.latency)
+    }
 
     fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         self.places.resume(note, arrival, waker)

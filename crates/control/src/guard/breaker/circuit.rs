@@ -9,6 +9,7 @@ use std::time::Duration;
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
 use super::super::time::nanos;
+use super::super::usual_latency::UsualLatency;
 use super::changes::{BreakerState, Changes, StateChange};
 use super::counts::{Counts, Outcome};
 use super::machine::{Ending, Machine};
@@ -25,6 +26,8 @@ pub(crate) struct Circuit {
     /// The nanosecond until which calls are refused, or 0 if the machine must decide.
     gate: AtomicU64,
     changes: Arc<Changes>,
+    /// Measured by the calls that the machine records: one of each bucket, and those in flight when a bucket ends.
+    pub(crate) latency: UsualLatency,
     state: Mutex<State>,
 }
 
@@ -37,7 +40,8 @@ impl Circuit {
     pub(crate) fn new(destination: Arc<str>, rules: Arc<Rules>) -> Self {
         let (machine, changes) = (Machine::new(&rules), Arc::clone(&rules.changes));
         let state = Mutex::new(State { machine, rules });
-        Self { destination, tally: Tally::new(), gate: AtomicU64::new(0), changes, state }
+        let (gate, latency) = (AtomicU64::new(0), UsualLatency::default());
+        Self { destination, tally: Tally::new(), gate, changes, latency, state }
     }
 
     /// Admits a call without the lock, if the circuit is closed and nothing else is due.

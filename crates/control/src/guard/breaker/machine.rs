@@ -10,7 +10,7 @@ use super::changes::BreakerState;
 use super::counts::{Counts, Outcome, Window};
 use super::failing::Failing;
 use super::rules::{Rules, Trip, share};
-use super::tally::{Epoch, NO_TAG, Note, tag_of};
+use super::tally::{Epoch, NO_TAG, Note, SAMPLE_TAG, tag_of};
 
 /// The state of one destination's breaker.
 #[derive(Debug, Clone)]
@@ -32,6 +32,8 @@ pub(crate) struct Machine {
     pub(crate) now: Duration,
     /// The number of generations and buckets so far. A note from another epoch does not belong to the current bucket.
     pub(crate) epoch: u64,
+    /// The last epoch in which the latency of a call was sampled.
+    pub(crate) sampled: Option<u64>,
     /// The nanosecond before which a closed machine has nothing to do, or 0 if it must check.
     pub(crate) quiet_until: u64,
     /// Changes not yet taken for delivery.
@@ -63,6 +65,7 @@ impl Machine {
             next_probe: 0,
             now: Duration::ZERO,
             epoch: 0,
+            sampled: None,
             quiet_until: 0,
             changed: Vec::new(),
             retired: false,
@@ -178,6 +181,9 @@ impl Machine {
             self.next_probe += 1;
             let lease = timeout.unwrap_or_default().max(rules.lease);
             self.probes.push((note.probe, self.now.saturating_add(lease)));
+        } else if self.sampled.replace(self.epoch) != Some(self.epoch) {
+            // One call of each bucket is not counted by the tally, so that its latency is measured.
+            note.tag = SAMPLE_TAG;
         }
         Ok(note)
     }

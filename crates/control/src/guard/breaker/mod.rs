@@ -34,6 +34,7 @@ use reattempt_core::{Recommended, ServerHint, Warning};
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
+use super::usual_latency::UsualLatency;
 use crate::destination_table::Entry;
 use circuit::Circuit;
 use machine::{Ending, Machine};
@@ -260,6 +261,10 @@ impl State for Circuit {
         note.tag == NO_TAG
     }
 
+    fn latency(&self) -> Option<&UsualLatency> {
+        Some(&self.latency)
+    }
+
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let decision = self.would_admit(arrival.now);
         self.notify();
@@ -351,6 +356,9 @@ impl Circuit {
             End::Judged { hint, after, .. } => (asked_delay(*hint), *after),
             _ => (Duration::ZERO, Duration::ZERO),
         };
+        if let End::Judged { health: Health::Served, after, .. } = end {
+            self.latency.record(*after);
+        }
         let ready_to_trip = |counts: &Counts| match &rules.trip {
             Trip::Counts(ready_to_trip) => ready_to_trip(counts),
             Trip::Rate(_) => false,

@@ -28,7 +28,7 @@ pub(crate) struct Note {
     pub(crate) generation: u64,
     pub(crate) age: u64,
     pub(crate) probe: u64,
-    /// The tag of the tally that counted the call, or [`NO_TAG`] for a probe.
+    /// The tag of the tally that counted the call, [`NO_TAG`] for a probe, or [`SAMPLE_TAG`].
     pub(crate) tag: u64,
 }
 
@@ -47,6 +47,9 @@ pub(crate) struct Epoch {
 
 /// The tag of a note that no tally accepts, because one of its count bits is set.
 pub(crate) const NO_TAG: u64 = 1;
+
+/// The tag of a note whose success the machine records, to measure the latency of a call now and then.
+pub(crate) const SAMPLE_TAG: u64 = 2;
 
 pub(crate) struct Tally {
     /// 0 while the tally is closed. The words differ only in their counts.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Quota, Reason, Refused, Resume};
 
 use super::super::time::nanos;
+use super::super::usual_latency::UsualLatency;
 use super::super::wait_queue::{Patience, WaitQueue, WaiterId, Wakers};
 use super::limit::{Limit, TOKEN};
 use super::tokens::{Booking, Tokens, Unbookable};
@@ -41,7 +42,11 @@ impl Following {
         Self { longest_reset: Duration::from_secs(3600), trial_interval: Duration::from_secs(60) };
 }
 
-pub(crate) struct Limiter(Mutex<State>);
+pub(crate) struct Limiter {
+    state: Mutex<State>,
+    /// Measured by the calls that waited.
+    pub(crate) latency: UsualLatency,
+}
 
 struct State {
     tokens: Tokens,
@@ -96,7 +101,7 @@ pub(crate) struct Look {
 
 impl Limiter {
     pub(crate) fn new(rule: Rule) -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             tokens: Tokens::new(rule.limit, rule.burst),
             queue: WaitQueue::new(rule.patience),
             slots: VecDeque::new(),
@@ -104,7 +109,8 @@ impl Limiter {
             kind: rule.kind,
             own: false,
             retired: false,
-        }))
+        };
+        Self { state: Mutex::new(state), latency: UsualLatency::default() }
     }
 
     /// Takes `cost` millionths if they are available. Returns `None` if the limiter was removed from the table.
@@ -292,7 +298,7 @@ impl Limiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

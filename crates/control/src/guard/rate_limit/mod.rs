@@ -24,6 +24,7 @@ use reattempt_core::{Recommended, Warning};
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
+use super::usual_latency::UsualLatency;
 use super::wait_queue::Wakers;
 use crate::destination_table::Entry;
 use limiter::{Forgets, Limiter, Look, Note, Rule};
@@ -234,6 +235,10 @@ impl State for Limiter {
             _ => {}
         }
         None
+    }
+
+    fn latency(&self) -> Option<&UsualLatency> {
+        Some(&self.latency)
     }
 
     fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

@@ -18,6 +18,7 @@ use super::per_destination::{PerDestination, State};
 use super::rate_limit::limiter::{Forgets, Limiter, Look, Note, Rule};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
+use super::usual_latency::UsualLatency;
 use super::wait_queue::Wakers;
 use crate::destination_table::Entry;
 use crate::sync::Mutex;
@@ -157,6 +158,10 @@ impl State for MovingLimiter {
     }
 
     const TIMES_SUCCESS: Option<bool> = Some(true);
+
+    fn latency(&self) -> Option<&UsualLatency> {
+        Some(&self.limiter.latency)
+    }
 
     fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         self.limiter.resume(note, arrival, waker)

@@ -185,7 +185,7 @@ pub(in crate::hedge) fn timed_out<T: CallTypes>(
     refused: Option<RefusedResponse>,
 ) -> Option<AnswerOf<T>> {
     let (after, source) = (since.elapsed(), T::Protocol::source_of_time_limit());
-    match T::Mode::timed_out(TimedOut { limit, after, endpoint: None, refused, source }) {
+    match T::Mode::timed_out(TimedOut { limit, after, endpoint: None, refused, source, uploading: false }) {
         Some(error) => Some(Err(error)),
         None => protocol.too_late(PASSED, || None).map(Ok),
     }

@@ -9,8 +9,6 @@ mod call_start;
 mod next_attempt;
 mod resend;
 
-use crate::call::clock::Instant;
-use crate::call::observe::Event;
 use std::mem::take;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -23,10 +21,13 @@ use tower_service::Service;
 use super::HedgePolicy;
 use super::running::{Readying, Running};
 use super::stopwatch::Stopwatch;
+use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock;
+use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
+use crate::call::observe::Event;
 use crate::call::random::CallRandom;
 use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, RequestProtocol, Saved};
 use crate::shared::{Shared, send_next};
@@ -226,11 +227,12 @@ impl<T: CallTypes> Call<T> {
         let first = self.first.clone();
         let deadline = self.context.deadline;
         let running = self.running();
+        let terms = LayerTerms::of(None, &running.source);
         running.failure = None;
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
         let trail = running.trail(&first);
-        running.push(number, send_next(&mut service, attempt, &trail, deadline));
+        running.push(number, send_next(&mut service, attempt, &trail, deadline, terms));
         running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
     }
@@ -319,7 +321,10 @@ impl<T: CallTypes> Call<T> {
         let protocol = &self.shared.policy.settings.protocol;
         self.running.get_or_insert_with(|| {
             let destination = saved.map(|saved| protocol.destination_of(saved.view()).into_owned());
-            Box::new(Running::new(destination.unwrap_or_default().into()))
+            let source = saved.and_then(Saved::watch_source);
+            let mut running = Running::new(destination.unwrap_or_default().into());
+            running.source = source;
+            Box::new(running)
         })
     }
 

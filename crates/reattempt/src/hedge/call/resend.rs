@@ -7,6 +7,7 @@ use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
 use super::Call;
+use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock::Instant;
 use crate::call::frame::Tried;
 use crate::hedge::running::Replacing;
@@ -117,7 +118,8 @@ impl<T: CallTypes> Call<T> {
             let attempt = protocol.again(saved, next, &mut self.saved);
             running.watches.extend(watch.map(|watch| (number, watch)));
             let trail = running.trail(&self.first);
-            running.push(number, send_next(&mut service, attempt, &trail, self.context.deadline));
+            let terms = LayerTerms::of(None, &running.source);
+            running.push(number, send_next(&mut service, attempt, &trail, self.context.deadline, terms));
         }
         None
     }

@@ -12,10 +12,10 @@ use reattempt_replay::ReplayBody;
 use super::{Call, Held, Retrying, destination};
 use crate::call::clock;
 use crate::call::clock::Instant;
+use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
 use crate::call::frame::{Frame, Tried};
-use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
@@ -38,11 +38,20 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Returns the time at which the attempt in flight is interrupted.
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
-        let own = self.context.options.as_ref().and_then(CallOptions::get_attempt_timeout);
-        let timeout = own.or(self.shared.policy.settings.attempt_timeout);
+        let timeout = self.shared.policy.settings.attempt_limit(self.context.options.as_ref());
         let timeout = timeout.filter(|_| T::Mode::INTERRUPTS);
         let timeout = timeout.map(|timeout| clock::later(now, timeout));
         timeout.into_iter().chain(self.context.deadline).min()
+    }
+
+    /// Returns whose time ran out in an attempt that is interrupted by this limit.
+    #[cold]
+    pub(in crate::retry) fn whose_time(&self, limit: TimeLimit) -> CutOff {
+        match limit {
+            _ if self.is_source_pending() => CutOff::Upload,
+            TimeLimit::Attempt => CutOff::Attempt,
+            TimeLimit::Deadline | TimeLimit::Elapsed => CutOff::Call,
+        }
     }
 
     /// Returns the error of an interrupted attempt, or `None` if the protocol has a response for it.
@@ -66,7 +75,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
         let endpoint = endpoint.and_then(EndpointId::name);
-        T::Mode::timed_out(TimedOut { limit, after, endpoint, refused, source: T::Protocol::source_of_time_limit() })
+        let (source, uploading) = (T::Protocol::source_of_time_limit(), since.is_some() && self.is_source_pending());
+        T::Mode::timed_out(TimedOut { limit, after, endpoint, refused, source, uploading })
     }
 
     /// Returns the end of a call if the inner client or the server enforced the call's own deadline. This happens

@@ -17,12 +17,14 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use reattempt_control::Trail;
 use reattempt_core::{Account, Budget, Schedule, SentAt};
+use reattempt_replay::SourceWatch;
 use tokio::time::Sleep;
 
 use self::stage::{Next, Stage, StageView};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::frame::{self, Frame, Sending, SendingNext, Tried};
+use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::settings::Settings;
@@ -69,6 +71,10 @@ pin_project! {
         counted: Account,
         // The endpoint of the attempt in flight, if it is a retry or is sent late.
         tried: Tried,
+        // The value that the hook left in the head of the last attempt.
+        carried: Option<Carried>,
+        // The watch on the caller's body, if that is streamed below a guard.
+        source: Option<SourceWatch>,
         // The endpoints of the failed attempts.
         trail: Trail,
         // The time by which the hook and the service must be ready for the next attempt, if there is a limit.
@@ -106,6 +112,8 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
             refused: None,
             counted: Account::default(),
             tried: Tried::default(),
+            carried: None,
+            source: None,
             trail: Trail::new(),
             ready_by: None,
             held: None,
@@ -117,12 +125,16 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
         })
     }
 
-    /// Creates the state of a first attempt whose endpoint is not known yet.
+    /// Creates the state of a first attempt whose endpoint is not known yet, or whose body is streamed.
     #[inline]
-    pub(in crate::retry) fn of_late(first: Frame) -> Option<Pin<Box<Self>>> {
-        first.is_late().then(|| {
+    pub(in crate::retry) fn of_sent(first: Frame, source: Option<SourceWatch>) -> Option<Pin<Box<Self>>> {
+        (first.is_late() || source.is_some()).then(|| {
             let mut retrying = Self::new();
-            *retrying.as_mut().project().tried = first.into();
+            let this = retrying.as_mut().project();
+            *this.source = source;
+            if first.is_late() {
+                *this.tried = first.into();
+            }
             retrying
         })
     }
@@ -150,6 +162,11 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
         *this.ready_by = ready_by;
         this.stage.set(Stage::Waiting { due: None });
         retrying
+    }
+
+    /// Sets the watch on the caller's body.
+    pub(in crate::retry) fn watch(self: Pin<&mut Self>, source: Option<SourceWatch>) {
+        *self.project().source = source;
     }
 
     /// Stores the start of the call until its end.
@@ -242,6 +259,13 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                 *self.retrying.get_or_insert_with(Retrying::new).as_mut().project().tried = tried;
             }
         }
+    }
+
+    /// Returns `true` if the attempt in flight waits for the caller's body.
+    #[cold]
+    fn is_source_pending(&self) -> bool {
+        let source = self.retrying.as_ref().and_then(|retrying| retrying.source.as_ref());
+        source.is_some_and(SourceWatch::is_pending)
     }
 
     /// Returns the call's destination.

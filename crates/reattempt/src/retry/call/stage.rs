@@ -12,11 +12,13 @@ use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::{Call, Retrying};
+use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
 use crate::call::progress::{Granted, Progress};
+use crate::call::protocol::Protocol;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{AnswerOf, AttemptKind, CallTypes, ClassifyOutcome, NextAttempt, Replay, ResultOf};
@@ -145,7 +147,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                 StageView::Hooking { hook } => {
                     let polled = poll_by(this.sleep, this.ready_by, cx, |cx| hook.as_mut().poll(cx));
                     match ready!(polled) {
-                        Ok(head) => {
+                        Ok(mut head) => {
+                            *this.carried = T::Protocol::take_carried(&mut head);
                             *this.head = Some(head);
                             this.stage.set(Stage::Readying);
                             None
@@ -204,7 +207,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         let retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.next = Some(Next::Made(rest));
         let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
-        let attempting = AttemptContext { number: self.number, cause, refused: retrying.refused.clone() };
+        let (refused, carried) = (retrying.refused.clone(), retrying.carried.take());
+        let attempting = AttemptContext { number: self.number, cause, refused, carried };
         Some(Box::pin(async move {
             hook.before_attempt(&mut head, attempting).await;
             head
@@ -216,6 +220,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         // Set first, because a call whose service panics stays pending if it is polled again.
         self.retrying.as_mut()?.as_mut().project().stage.set(Stage::Sent);
         let attempt = self.take_attempt()?;
+        let terms = self.layer_terms();
         self.on_send();
         T::Mode::timer(timer).map(AttemptTimer::reset);
         let retrying = self.retrying.as_mut()?.as_mut().project();
@@ -224,11 +229,17 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             progress.on_send(Instant::now());
         }
         let service = retrying.service.as_mut()?;
-        let (sent, tried) = send_next(service, attempt, retrying.trail, self.context.deadline);
+        let (sent, tried) = send_next(service, attempt, retrying.trail, self.context.deadline, terms);
         *retrying.tried = tried;
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         *service = service.clone();
         Some(sent)
+    }
+
+    /// Returns the terms of the next attempt for inner guards, if it has any.
+    fn layer_terms(&self) -> Option<LayerTerms> {
+        let limit = self.shared.policy.settings.attempt_limit(self.context.options.as_ref());
+        LayerTerms::of(limit.filter(|_| T::Mode::INTERRUPTS), &self.retrying.as_ref()?.source)
     }
 
     /// Takes the next attempt, or creates it from the saved request.

@@ -26,6 +26,7 @@ mod options;
 mod order;
 mod passing;
 mod readiness;
+mod renewing;
 mod reports;
 mod rules;
 mod safety;

@@ -17,6 +17,8 @@ mod standard_hedges;
 pub(crate) mod support;
 mod token_sequences;
 mod tokens;
+mod uploads;
 mod waiting;
+mod whose_time;
 mod with_hedges;
 mod with_retries;
