@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::breaker::Breaker;
 use crate::check::Check;
 use crate::common::Common;
+use crate::connections::Connections;
 use crate::contention::Contention;
 use crate::doctor::Doctor;
 use crate::endpoints::Endpoints;
@@ -72,6 +73,11 @@ enum Command {
     /// The scenes have servers that refuse connections, fail or are slow for a while. The rules pick a server for each
     /// attempt: the library's endpoints, tower's balancer, round robin, and Envoy's outlier detection.
     Endpoints(Endpoints),
+    /// Faults that end many calls at once: success, attempts and recovery, for each policy
+    ///
+    /// The scenes are connections that are reset or end with GOAWAY, servers that restart, crash, refuse or hang up, a
+    /// balancer that resets everything, and a token that dies. Clients have several calls on a connection.
+    Connections(Connections),
     /// A constant failure rate: load and success, for each retry budget
     ///
     /// The server has unlimited capacity and fails a random fraction of the requests. The table has the load and the
@@ -109,6 +115,7 @@ impl Cli {
             Command::Breaker(command) => command.run(&self.common, out),
             Command::Limits(command) => command.run(&self.common, out),
             Command::Endpoints(command) => command.run(&self.common, out),
+            Command::Connections(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Frontier(command) => command.run(&self.common, out),
             Command::Replay(command) => command.run(&self.common, out),

@@ -34,14 +34,14 @@ pub(crate) use budgets::Budgets;
 use curves::{Curves, Figures};
 use fleet::StoreCounts;
 pub(crate) use frontier::Frontier;
-use policy::{Choice, Policy};
+pub(crate) use policy::{Choice, ClientBudget, Policy, chosen, parse};
 pub(crate) use replay::Replay;
 
 /// The options of `lab storm`.
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
-    /// Policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, fleet, and
+    /// Policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, fleet, former, and
     /// policies as for `lab plan`, such as standard:budget.capacity=2; guards follow a plus, such as ours+breaker
     /// [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]

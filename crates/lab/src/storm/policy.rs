@@ -18,30 +18,33 @@ use reattempt_grpc::{RetryThrottle, RetryThrottling};
 use super::fleet::StoreSettings;
 use super::tick::ticks;
 use crate::error::LabError;
+use crate::former::FormerBudget;
 use crate::policy::{self as written, GuardWord, Policy as Written};
 
 /// A retry policy with a name.
 #[derive(Debug, Clone)]
-pub(super) struct Policy {
-    pub(super) name: String,
+pub(crate) struct Policy {
+    pub(crate) name: String,
     /// A schedule without state that calls share.
-    pub(super) schedule: SharedSchedule,
-    pub(super) limits: Limits,
+    pub(crate) schedule: SharedSchedule,
+    pub(crate) limits: Limits,
     /// The time limit of an attempt in ticks, if the policy sets one.
-    pub(super) timeout: Option<u64>,
+    pub(crate) timeout: Option<u64>,
     budget: Kind,
     /// The guards inside the retries, in the order in which they decide.
-    pub(super) guards: Vec<GuardWord>,
+    pub(crate) guards: Vec<GuardWord>,
 }
 
 /// The budget of one client.
-pub(super) type ClientBudget = Arc<dyn Budget + Send + Sync>;
+pub(crate) type ClientBudget = Arc<dyn Budget + Send + Sync>;
 
 /// The kind of budget that each client gets.
 #[derive(Debug, Clone)]
 enum Kind {
     Unlimited,
     Bucket(RetryBudget),
+    /// The former rule of the cautious budget.
+    Former,
     Throttle(RetryThrottling),
     /// A budget that all clients share.
     Fleet(StoreSettings),
@@ -49,7 +52,7 @@ enum Kind {
 
 /// A policy on the command line, with its guards.
 #[derive(Debug, Clone)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     retries: Retries,
     guards: Vec<GuardWord>,
 }
@@ -72,6 +75,7 @@ pub(super) enum Which {
     AwsQuota,
     Ratio,
     Fleet,
+    Former,
 }
 
 pub(super) const HELP: &str = "Policies:
@@ -84,6 +88,7 @@ pub(super) const HELP: &str = "Policies:
   aws-quota      the delays and the quota of AWS's clients
   ratio          ours, with a budget of a tenth of the successes
   fleet          ours, with a budget that all clients share through a store
+  former         ours, with the rule that the cautious budget had before it counted events
   and profiles and schedules as for `lab plan`, with changed values, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none
 
@@ -105,7 +110,7 @@ An attempt that a guard refuses is not sent and is counted apart. Its call is lo
 has a known wait that the retries allow. In a file: guards = [\"breaker:open_time=5s\", \"bulkhead\"]";
 
 /// Parses a policy in a word, with its guards.
-pub(super) fn parse(text: &str) -> Result<Choice, String> {
+pub(crate) fn parse(text: &str) -> Result<Choice, String> {
     let mut words = text.split('+');
     let retries = parse_retries(words.next().unwrap_or_default())?;
     let guards = words.map(GuardWord::parse).collect::<Result<_, _>>()?;
@@ -132,7 +137,7 @@ fn parse_retries(word: &str) -> Result<Retries, String> {
 }
 
 /// Returns the chosen policies, for clients that make `rate` calls a second.
-pub(super) fn chosen(choices: &[Choice], file: Option<&Path>, rate: f64) -> Result<Vec<Policy>, LabError> {
+pub(crate) fn chosen(choices: &[Choice], file: Option<&Path>, rate: f64) -> Result<Vec<Policy>, LabError> {
     let mut policies = Vec::new();
     for choice in choices {
         let policy = match &choice.retries {
@@ -150,7 +155,7 @@ pub(super) fn chosen(choices: &[Choice], file: Option<&Path>, rate: f64) -> Resu
 impl Policy {
     /// Returns all policies of a storm, for clients that make `rate` calls a second.
     pub(super) fn all(rate: f64) -> Vec<Self> {
-        let own = Which::value_variants().iter().filter(|which| !matches!(which, Which::Fleet));
+        let own = Which::value_variants().iter().filter(|which| !matches!(which, Which::Fleet | Which::Former));
         own.map(|which| Self::known(*which, rate)).collect()
     }
 
@@ -175,6 +180,7 @@ impl Policy {
             }
             Which::Ratio => Self::new("ours, ratio", standard(), Kind::Bucket(RetryBudget::percent(10))),
             Which::Fleet => Self::new("fleet", standard(), Kind::Fleet(StoreSettings::default())),
+            Which::Former => Self::new("former rule", standard(), Kind::Former),
             Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2);
                 let profile = Profile::new(schedule.max_delay(Duration::from_secs(5))).shared();
@@ -245,6 +251,16 @@ impl Policy {
         Ok(Self { timeout: attempt_timeout.map(ticks), ..Self::new(name, profile.clone(), budget) })
     }
 
+    /// Returns `true` if all clients share the budget.
+    pub(crate) fn is_fleet(&self) -> bool {
+        self.store().is_some()
+    }
+
+    /// Returns `true` for the former rule, under which guards and endpoints counted each failed call too.
+    pub(crate) fn is_former(&self) -> bool {
+        matches!(self.budget, Kind::Former)
+    }
+
     /// Returns the store of the budget, if all clients share one.
     pub(super) fn store(&self) -> Option<&StoreSettings> {
         match &self.budget {
@@ -262,11 +278,12 @@ impl Policy {
     }
 
     /// Creates a full budget for one client. One that clients share is the simulation's.
-    pub(super) fn budget_of_client(&self) -> ClientBudget {
+    pub(crate) fn budget_of_client(&self) -> ClientBudget {
         match &self.budget {
             Kind::Unlimited | Kind::Fleet(_) => Arc::new(Unlimited),
             // All calls go to one server, so one bucket is enough. A setter creates separate state.
             Kind::Bucket(budget) => Arc::new(budget.clone().shared(true)),
+            Kind::Former => Arc::new(FormerBudget::default()),
             Kind::Throttle(throttling) => Arc::new(RetryThrottle::from(*throttling)),
         }
     }

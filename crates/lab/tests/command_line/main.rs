@@ -4,6 +4,7 @@
 
 mod balancing;
 mod checking;
+mod connecting;
 mod diagnosing;
 mod flags;
 mod getting;

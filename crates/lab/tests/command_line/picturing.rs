@@ -54,6 +54,12 @@ fn endpoints() {
 }
 
 #[test]
+fn connections() {
+    let scenes = "reset,goaway,crash-1000,token,refused-streams,balancer";
+    as_drawn_now("connections.svg", &["connections", "--scenes", scenes, "--fault", "20s"]);
+}
+
+#[test]
 fn frontier() {
     as_drawn_now("frontier.svg", &["frontier"]);
 }

@@ -127,6 +127,8 @@ struct Call {
     /// `true` if the attempt has not been sent yet.
     waits: bool,
     started: u64,
+    /// The tick of sending for evidence: a retry is sent after the failure that it follows, so it has the next tick.
+    sent: u64,
     retrying: Option<Box<Retrying>>,
     /// The attempt that has ended, while its retry is not confirmed, and the tick at which that is due.
     confirming: Option<Box<(Ended, u64)>>,
@@ -271,6 +273,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
             attempt: 1,
             waits: false,
             started: now,
+            sent: now,
             retrying: None,
             confirming: None,
             admitted: None,
@@ -309,6 +312,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
 
     fn send_retry(&mut self, slot: usize, attempt: Event) {
         self.calls[slot].waits = false;
+        self.calls[slot].sent = self.queue.now() + 1;
         if let Some(retrying) = &mut self.calls[slot].retrying {
             retrying.on_send();
         }
@@ -321,7 +325,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
             Kind::RetryDue => return self.send_retry(slot, event),
             Kind::Refusal => (verdict_of_status(StatusCode::SERVICE_UNAVAILABLE), Health::Unavailable),
             Kind::Timeout => (Verdict::Transient(Failure::new(FailureKind::Timeout)), Health::Unavailable),
-            Kind::ConnectionLost => (Verdict::Transient(Failure::new(FailureKind::Network)), Health::Failed),
+            Kind::ConnectionLost => (Verdict::Transient(Failure::new(FailureKind::Network)), Health::Lost),
             _ => (Verdict::Success, Health::Served),
         };
         if let Some((sent, tickets)) = self.calls[slot].admitted.take().map(|admitted| *admitted) {
@@ -347,7 +351,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         } else {
             let retrying =
                 call.retrying.get_or_insert_with(|| Box::new(Retrying::new(self.policy, client.seed, event.call)));
-            retrying.failed(self.policy, &client.budget, ending, (call.started, now))
+            retrying.failed(self.policy, &client.budget, ending, [call.started, call.sent, now])
         };
         let (at, call, client) = (now, event.call, event.client);
         let ended = Ended { at, client, call, attempt, started, failure, then };

@@ -71,12 +71,46 @@ fn lost_connection_fails_what_is_under_way() {
     assert!((6..=20).contains(&losses.len()), "{losses:?}");
     let usual = losses.values().filter(|lost| (70..140).contains(*lost)).count();
     assert!(usual * 10 >= losses.len() * 7, "{losses:?}");
-    // Ten of each hundred have a retry. It uses a new connection and succeeds, unless that is lost
-    // as well.
-    let curves = run(&scene, &policy("ours"));
-    let retries = total(&curves.attempts) - total(&curves.calls);
+    let retries = |word| {
+        let [policy] = &policy::chosen(&[policy::parse(word).unwrap()], None, scene.rate).unwrap()[..] else {
+            panic!()
+        };
+        let curves = run(&scene, policy);
+        total(&curves.attempts) - total(&curves.calls)
+    };
+    // Each has a retry on a new connection, unless the loss before is not repaid yet, which takes 0.9 s. Under the former
+    // rule, ten of each hundred had one.
+    let (lost, ours, former) = (losses.values().sum::<u64>(), retries("ours"), retries("former"));
+    assert!((lost / 3..=lost).contains(&ours), "{ours} of {lost}");
     let most = 10 * losses.len() as u64;
-    assert!((most * 2 / 3..=most).contains(&retries), "{retries} of {most}");
+    assert!((most * 2 / 3..=most).contains(&former), "{former} of {most}");
+}
+
+/// Calls that die because they wait pay for their own retries: a stall is not metastable though each client loses its
+/// connection each second, as it is with retries that cost nothing.
+// C-5
+#[test]
+fn stall_with_lost_connections_recovers() {
+    let mut scene = scene(20, Fault::Stall);
+    (scene.duration, scene.end, scene.drop_every) = (70_000, 75_000, Some(1000));
+    scene.server = ServerSettings { workers: 37, service: 33, queue: 2242, faulty: 10_000..20_000, ..scene.server };
+    let figures = |name| run(&scene, &policy(name)).figures(0..5, 20..60);
+    let [none, ours, unlimited] = ["no retry", "ours", "ours, no budget"].map(figures);
+    assert!(!none.metastable && !ours.metastable && unlimited.metastable, "{none:?}, {ours:?}, {unlimited:?}");
+    assert!(ours.lost < none.lost * 1.15, "{} {}", ours.lost, none.lost);
+}
+
+/// 1,000 clients with one call a second send few retries in an outage, and no high peak at its start.
+#[test]
+fn outage_of_a_minute_costs_few_retries() {
+    let mut scene = scene(1000, Fault::Stall);
+    (scene.duration, scene.end) = (75_000, 80_000);
+    scene.server = ServerSettings { workers: 48, service: 33, queue: 2909, faulty: 5_000..65_000, ..scene.server };
+    let curves = run(&scene, &policy("ours"));
+    let attempts = curves.amplification(5..65);
+    assert!(attempts < 1.05, "{attempts}");
+    let peak = curves.attempts.iter().max().unwrap();
+    assert!((1500..2600).contains(peak), "{peak}");
 }
 
 /// At a load of 1.3 three requests of ten find the queue full.
