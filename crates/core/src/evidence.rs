@@ -113,7 +113,7 @@ impl Signs {
     }
 }
 
-/// What the outcome of one attempt is evidence of.
+/// The evidence in the outcome of one attempt.
 ///
 /// # Events
 ///
@@ -140,7 +140,7 @@ pub struct Evidence {
     pub failure: Failure,
     /// The work that the attempt may have caused.
     pub work: Work,
-    /// Whose matter the outcome is: the server's, or that of this machine, the way or the caller.
+    /// The party that the outcome concerns: the server, this machine or the way to the server, or the caller.
     pub health: Health,
     /// The stage at which the attempt ended, if it provably was not processed.
     pub undone: Option<Undone>,

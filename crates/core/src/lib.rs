@@ -60,6 +60,7 @@ mod limits;
 mod random;
 mod rounded;
 mod schedule;
+mod undone;
 mod warning;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
@@ -67,7 +68,7 @@ pub use call::{Account, Call, CallEnd, CallSchedule, Decision, MOST_MOVES};
 pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays};
 pub use config_error::ConfigError;
-pub use decide::{FailedAttempt, Resent, StopReason, Terms, Undone};
+pub use decide::{FailedAttempt, StopReason, Terms};
 pub use evidence::{Evidence, Fault, Proof, Signs, Work};
 pub use failure::{Failure, FailureKind};
 pub use for_failures::{ForFailures, OnFailureDelays};
@@ -78,4 +79,5 @@ pub use random::Random;
 #[doc(hidden)]
 pub use rounded::Rounded;
 pub use schedule::{Delays, NextRetry, Schedule, SentAt, SharedSchedule};
+pub use undone::{Resent, Undone};
 pub use warning::{Recommended, Warning};

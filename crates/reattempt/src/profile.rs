@@ -41,8 +41,8 @@
 //! | [`openai`] | 500 ms doubling to 8 s, less up to a quarter; with its classifier | 3 | |
 //!
 //! An empty cell means that there is no limit, as in the source. The policy's budget still ends such calls. While no
-//! call succeeds, the default budget grants three retries, or those of three lost connections. It grants more only after ten
-//! minutes without a failure. For no limit at all, set [`RetryBudget::unlimited`].
+//! call succeeds, the default budget grants three retries, or those of three lost connections. It grants more only
+//! after ten minutes without a failure. For no limit at all, set [`RetryBudget::unlimited`].
 //!
 //! If the source has no jitter, neither does its profile. Clients that fail at the same time then also retry at the
 //! same time; [`ScheduleExt::jittered`] spreads them out.

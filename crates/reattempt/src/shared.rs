@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use reattempt_control::Trail;
 use tower_service::Service;
 
-use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock::Instant;
 use crate::call::frame::{self, Sending, SendingNext, Special, Timed, Tried};
+use crate::call::layer_terms::LayerTerms;
 
 /// The state that a client's clones and its calls in flight share.
 pub(crate) struct Shared<S, Policy> {

@@ -20,7 +20,7 @@ const END_HEADERS: u8 = 4;
 
 const REFUSED_STREAM: u32 = 7;
 
-/// What the server does once a request has arrived in full.
+/// The server's step once a request has arrived in full.
 pub(crate) enum Then {
     /// Wait for more requests.
     Wait,

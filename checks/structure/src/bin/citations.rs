@@ -1,4 +1,5 @@
-//! The tests behind the rules of gRPC and of a shared budget, and behind the traps, kept up to date in the docs.
+//! The tests behind the rules of gRPC, of evidence and of a shared budget, and behind the traps, kept up to date in the
+//! docs.
 //!
 //! ```text
 //! citations [--update]
@@ -12,9 +13,9 @@
 //! fn …
 //! ```
 //!
-//! `docs/RULES.md` and `docs/FLEET.md` have a table row for each rule, `docs/TRAPS.md` a heading for each trap. This
-//! program writes the tests that cite them there (`--update`), or fails where they differ. A rule or trap without a
-//! test keeps the reason that is written in its place.
+//! `docs/RULES.md`, `docs/EVIDENCE.md` and `docs/FLEET.md` have a table row for each rule, `docs/TRAPS.md` a heading
+//! for each trap. This program writes the tests that cite them there (`--update`), or fails where they differ. A rule
+//! or trap without a test keeps the reason that is written in its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,11 @@ use std::{env, fs};
 const RULES: &str = "docs/RULES.md";
 const TRAPS: &str = "docs/TRAPS.md";
 const FLEET: &str = "docs/FLEET.md";
+const EVIDENCE: &str = "docs/EVIDENCE.md";
 const REMEDY: &str = "cargo run -p reattempt-structure --bin citations -- --update";
+
+/// The section of cases from the field, of which only some have tests.
+const FIELD: &str = "field";
 
 /// The tests that cite an id, by file, both sorted.
 type Tests = BTreeMap<String, BTreeSet<String>>;
@@ -42,7 +47,7 @@ fn main() -> ExitCode {
 
 fn run(root: &Path, update: bool) -> Result<(), String> {
     let mut pages = vec![];
-    for path in [RULES, TRAPS, FLEET] {
+    for path in [RULES, TRAPS, FLEET, EVIDENCE] {
         pages.push((path, read(&root.join(path))?));
     }
     let ids: BTreeSet<String> = pages.iter().flat_map(|(_, text)| text.lines()).filter_map(id_of).collect();
@@ -104,13 +109,13 @@ fn id_of(line: &str) -> Option<String> {
 fn numbered(id: &str) -> Option<(&str, u32)> {
     let (section, number) = id.split_once(['-', ' '])?;
     let upper = !section.is_empty() && section.bytes().all(|byte| byte.is_ascii_uppercase());
-    (upper || section == "trap").then_some((section, number.parse().ok()?))
+    (upper || ["trap", FIELD].contains(&section)).then_some((section, number.parse().ok()?))
 }
 
 /// Returns an error for each number that is missing between the ids of a section.
 fn gaps(ids: &BTreeSet<String>) -> Vec<String> {
     let mut sections = BTreeMap::<&str, BTreeSet<u32>>::new();
-    for (section, number) in ids.iter().filter_map(|id| numbered(id)) {
+    for (section, number) in ids.iter().filter_map(|id| numbered(id)).filter(|(section, _)| *section != FIELD) {
         sections.entry(section).or_default().insert(number);
     }
     let missing = |(section, numbers): (&str, BTreeSet<u32>)| {

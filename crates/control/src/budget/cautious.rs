@@ -14,11 +14,11 @@
 //!
 //! # Events
 //!
-//! Failures with one cause are one event ([`Evidence`](reattempt_core::Evidence#events)). Its first failure opens it: it
-//! adds doubt, and grants the event if it would grant a retry. The other failures, its *members*, add none, and share
-//! the grant. If the event is the only doubt, they may even overdraw the bucket, because a lost connection often ends
-//! more calls than there are tokens. An overdrawn retry costs twice as much and is not returned. Otherwise calls that
-//! fail because they wait too long would pay for their own retries. The debt has a bound, and no further event is
+//! Failures with one cause are one event ([`Evidence`](reattempt_core::Evidence#events)). Its first failure opens it:
+//! it adds doubt, and grants the event if it would grant a retry. The other failures, its *members*, add none, and
+//! share the grant. If the event is the only doubt, they may even overdraw the bucket, because a lost connection often
+//! ends more calls than there are tokens. An overdrawn retry costs twice as much and is not returned. Otherwise calls
+//! that fail because they wait too long would pay for their own retries. The debt has a bound, and no further event is
 //! granted until successes have repaid it.
 //!
 //! A bucket with all tokens and no doubt is full. As a number, its state is above that of every bucket that is not
@@ -113,7 +113,7 @@ pub(crate) enum Cause {
     Local,
 }
 
-/// What a call requests of the bucket.
+/// The request of a call to the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wants {
     Nothing,

@@ -58,9 +58,9 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// destinations ([`max_destinations`](Self::max_destinations)) have a bucket at a time. When the table is full, a full
 /// bucket is evicted, because its replacement would be full as well. If none of the candidates is full, the least
 /// recently used one is evicted. Its destination then starts over with a full bucket, which grants three retries by
-/// default, or those of three lost connections. A bucket with a retry in flight is never evicted. If every bucket has one,
-/// the remaining destinations share an extra bucket. Their retries then compete for its tokens; first attempts never
-/// need tokens.
+/// default, or those of three lost connections. A bucket with a retry in flight is never evicted. If every bucket has
+/// one, the remaining destinations share an extra bucket. Their retries then compete for its tokens; first attempts
+/// never need tokens.
 ///
 /// # Sharing
 ///
@@ -210,9 +210,10 @@ impl RetryBudget {
     ///
     /// A lost connection fails all calls on it, but it is one cause. Failures of attempts that were sent before the
     /// first of them was seen are one event. The event adds 1 to the doubt, and is granted if a retry would be. All its
-    /// calls may then be retried: while tokens are left at the usual cost, and after that on credit, if the event is the
-    /// only doubt (*r* ≤ 1). A retry on credit costs 2, and its success returns nothing. [`overdraft`](Self::overdraft)
-    /// limits the debt, to 512 tokens by default. Until successes have repaid it, no further event is granted.
+    /// calls may then be retried: while tokens are left at the usual cost, and after that on credit, if the event is
+    /// the only doubt (*r* ≤ 1). A retry on credit costs 2, and its success returns nothing.
+    /// [`overdraft`](Self::overdraft) limits the debt, to 512 tokens by default. Until successes have repaid it, no
+    /// further event is granted.
     ///
     /// Lost connections, refused connections, refused streams and expired tokens form events. Timeouts, 429 and 5xx are
     /// the signs of overload and count one by one. A failure of this machine, such as a missing port, adds no doubt.
@@ -288,9 +289,9 @@ impl RetryBudget {
     /// Sets the largest debt of a cautious budget, in tokens. Returns a new budget with full buckets.
     ///
     /// A lost connection may end more calls than there are tokens. If that event is the only sign of trouble, the calls
-    /// beyond the tokens are retried on credit. Such a retry costs 2 tokens, which its success does not return. Default:
-    /// 512, which repeats all calls of a client with 256 calls on one connection. 0 turns this off, and the tokens limit
-    /// the retries.
+    /// beyond the tokens are retried on credit. Such a retry costs 2 tokens, which its success does not return.
+    /// Default: 512, which repeats all calls of a client with 256 calls on one connection. 0 turns this off, and the
+    /// tokens limit the retries.
     ///
     /// Higher values are lowered to 512. For other kinds this setting has no effect, and `validate` returns a warning.
     #[must_use = "the setting is in the budget that is returned"]

@@ -175,8 +175,8 @@ impl<T> EndpointSet<T> {
     ///
     /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An
     /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency recorded for its endpoint. A body
-    /// that fails after a success counts as a lost connection. Any other end only decrements the number of attempts in flight,
-    /// as does dropping the ticket.
+    /// that fails after a success counts as a lost connection. Any other end only decrements the number of attempts in
+    /// flight, as does dropping the ticket.
     ///
     /// Failures of one cause count once: the first [lost](Health::Lost) attempt of an
     /// [event](reattempt_core::Evidence#events) counts as two failures, and the others are ignored. An endpoint that

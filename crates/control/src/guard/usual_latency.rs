@@ -75,7 +75,6 @@ mod tests {
         assert!((650..950).contains(&below), "{below} of 1000 are below {estimate}");
     }
 
-    // trap 68
     #[test]
     fn one_slow_call_is_soon_forgotten() {
         let steady = || std::iter::repeat_n(100 * MS, 20);

@@ -11,8 +11,10 @@ use core::fmt;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use crate::decide::{FailedAttempt, Resent, SoFar, Terms, Undone, decide, goes_elsewhere};
-use crate::{Budget, Delays, Evidence, FailureKind, Permit, Random, ServerHint, StopReason, Verdict, Work};
+use crate::decide::{FailedAttempt, SoFar, Terms, decide, goes_elsewhere};
+use crate::{
+    Budget, Delays, Evidence, FailureKind, Permit, Random, Resent, ServerHint, StopReason, Undone, Verdict, Work,
+};
 
 pub use account::{Account, CallEnd};
 pub use schedule::CallSchedule;

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::{Budget, Delays, Evidence, Failure, Limits, NextRetry, Permit, Random, ServerHint, Verdict};
 
-pub use failed_attempt::{FailedAttempt, Resent, Undone};
+pub use failed_attempt::FailedAttempt;
 
 /// The limits and permissions of a call, fixed when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

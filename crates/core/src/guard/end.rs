@@ -19,8 +19,8 @@ pub enum End {
         /// The time since the attempt was sent.
         after: Duration,
     },
-    /// The caller dropped the attempt after it was sent, or an outer time limit ended it before the server had its time.
-    /// Otherwise, an attempt that a time limit ends is judged as [unavailable](Health::Unavailable).
+    /// The caller dropped the attempt after it was sent, or an outer time limit ended it before the server had its
+    /// time. Otherwise, an attempt that a time limit ends is judged as [unavailable](Health::Unavailable).
     Abandoned {
         /// The time since the attempt was sent.
         after: Duration,

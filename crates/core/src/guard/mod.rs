@@ -138,8 +138,8 @@ pub trait Guard: Send + Sync + 'static {
         None
     }
 
-    /// Returns the usual latency of served attempts to the ticket's server, from sending to the response head, or `None`
-    /// if it is unknown. Default: `None`.
+    /// Returns the usual latency of served attempts to the ticket's server, from sending to the response head, or
+    /// `None` if it is unknown. Default: `None`.
     ///
     /// An attempt that a caller's deadline ends earlier is abandoned, and not a timeout. An attempt in a queue is not
     /// admitted with less time left.

@@ -83,9 +83,9 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
 
 /// Returns the party whose fault the error is, if it shows nothing about the server.
 ///
-/// It is the [caller's](Fault::Caller) if its request body failed, the request could not be built, or the client stopped
-/// the upload. It is [local](Fault::Local) if this machine has no free port, file descriptor or memory, or if a name
-/// could not be resolved. Returns `None` for every other error.
+/// It is the [caller's](Fault::Caller) if its request body failed, the request could not be built, or the client
+/// stopped the upload. It is [local](Fault::Local) if this machine has no free port, file descriptor or memory, or if a
+/// name could not be resolved. Returns `None` for every other error.
 #[must_use]
 pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
     let mut links = std::iter::successors(Some(error), |&error| source(error));
@@ -111,9 +111,9 @@ pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
 
 /// Returns the stage at which the request ended unprocessed, if it can be sent again immediately.
 ///
-/// HTTP and gRPC (as a transparent retry) replace such an attempt once per call. Returns `None` for every other failure.
-/// This includes a connection that the call itself failed to open, because a server that is down must not be called
-/// again immediately.
+/// HTTP and gRPC (as a transparent retry) replace such an attempt once per call. Returns `None` for every other
+/// failure. This includes a connection that the call itself failed to open, because a server that is down must not be
+/// called again immediately.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);

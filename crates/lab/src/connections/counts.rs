@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::simulation::{SECOND, Times};
+use super::times::{SECOND, Times};
 
 /// The attempts are counted in stretches of 100 ms.
 const STRETCH: u64 = SECOND / 10;

@@ -1,6 +1,6 @@
 //! The fleet of clients: their number, the calls that each makes, and its connections to a server.
 
-use super::simulation::{LATENCY, SECOND};
+use super::times::{LATENCY, SECOND};
 
 /// Clients that are alike.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,6 +12,7 @@ mod fleet;
 mod scene;
 mod server;
 mod simulation;
+mod times;
 
 use std::io::Write;
 use std::num::NonZero;
@@ -32,7 +33,8 @@ use crate::values::length;
 use counts::Figures;
 use fleet::Fleet;
 use scene::Scene;
-use simulation::{SECOND, Times, World};
+use simulation::World;
+use times::{SECOND, Times};
 
 /// The seconds before the fault, and after it.
 const BEFORE: u64 = 10;

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::fleet::{Calls, Fleet};
-use super::simulation::SECOND;
+use super::times::SECOND;
 
 /// A scene on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -31,7 +31,7 @@ pub(super) enum Scene {
     HangsUp,
     /// A token dies each second, and the client holds calls back for the 20 ms in which it renews it
     Token,
-    /// The same, but new calls carry the dead token meanwhile
+    /// As token, but new calls carry the dead token meanwhile
     TokenUnheld,
     /// All three servers of the first tier refuse connections, and two others are the second tier
     TierRefuses,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use reattempt::schedule::CallRandom;
 
-use super::simulation::SERVICE;
+use super::times::SERVICE;
 use crate::chance::fraction;
 
 /// The requests that may wait, as a multiple of the workers: some two seconds of work.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use reattempt_replay::SourceWatch;
-
-use crate::call::options::CallOptions;
+use super::frame;
+use super::layer_terms::LayerTerms;
+use super::options::CallOptions;
+use crate::call::clock::Instant;
 
 /// The terms of an attempt, for its guards. An attempt without any of them has no value of this type.
 #[derive(Debug, Default)]
@@ -21,37 +22,6 @@ struct SpecialTerms {
     waited: Duration,
     /// The time by which a guard must admit the attempt, if it is earlier than the call's deadline.
     start_by: Option<Duration>,
-}
-
-/// The terms that a retry or hedge layer sets for the attempt that it sends.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LayerTerms {
-    /// The time limit of the attempt, from its sending.
-    pub(crate) limit: Option<Duration>,
-    /// The watch on the caller's body, if that is streamed.
-    pub(crate) source: Option<SourceWatch>,
-}
-
-impl LayerTerms {
-    /// Returns the terms of an attempt with this time limit and this upload, if it has any.
-    #[inline]
-    pub(crate) fn of(limit: Option<Duration>, source: &Option<SourceWatch>) -> Option<Self> {
-        (limit.is_some() || source.is_some()).then(|| Self { limit, source: source.clone() })
-    }
-
-    pub(crate) fn is_any(&self) -> bool {
-        self.limit.is_some() || self.source.is_some()
-    }
-
-    /// Returns the terms of an attempt that is sent after it has waited for this time.
-    pub(crate) fn after(&self, waited: Duration) -> Self {
-        Self { limit: self.limit.map(|limit| limit.saturating_sub(waited)), source: self.source.clone() }
-    }
-
-    /// Returns `true` if the upload waits for the caller's body.
-    pub(crate) fn is_source_pending(&self) -> bool {
-        self.source.as_ref().is_some_and(SourceWatch::is_pending)
-    }
 }
 
 impl From<CallOptions> for AttemptTerms {
@@ -93,4 +63,13 @@ impl AttemptTerms {
     pub(crate) fn is_source_pending(&self) -> bool {
         self.special.as_ref().is_some_and(|special| special.of_layer.is_source_pending())
     }
+}
+
+/// Returns the time at which the outer layer sent the attempt, and adds the outer layer's terms to `terms`.
+#[inline]
+pub(crate) fn arrived(terms: &mut Option<Box<AttemptTerms>>) -> Instant {
+    frame::arrived(
+        #[cold]
+        |special| terms.get_or_insert_default().set_layer_terms(special),
+    )
 }

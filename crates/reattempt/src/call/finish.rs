@@ -90,7 +90,7 @@ impl Finish {
         let end = match self.client.classify_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::NotProcessed(failure) => {
                 let now = clock::since_epoch(Instant::now());
-                // UNAVAILABLE that no server sent is a lost connection, with every other response on it.
+                // A server failure that no server sent is a lost connection, with every other response on it.
                 let lost = !responded && failure.kind() == FailureKind::Server;
                 let failure = if lost { Failure::new(FailureKind::Network) } else { failure };
                 let evidence = Evidence::from(failure).sent_at(self.sent);

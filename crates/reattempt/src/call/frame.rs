@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, Trail};
 
-use super::attempt_terms::{AttemptTerms, LayerTerms};
 use super::clock::Instant;
+use super::layer_terms::LayerTerms;
 
 /// The innermost frame of a thread, or the endpoint that was picked in it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -256,10 +256,10 @@ pub(crate) fn deadline() -> Option<Instant> {
     DEADLINE.get()
 }
 
-/// Returns the time at which the outer layer sent the attempt, and adds the outer layer's terms to `terms`. Only the
-/// next inner layer reuses that layer's reading of the clock.
+/// Returns the time at which the outer layer sent the attempt. Only the next inner layer reuses that layer's reading of
+/// the clock. Calls `special` if the attempt has terms of the outer layer.
 #[inline]
-pub(crate) fn arrived(terms: &mut Option<Box<AttemptTerms>>) -> Instant {
+pub(crate) fn arrived(special: impl FnOnce(LayerTerms)) -> Instant {
     match OPENED.get() {
         Opened::At(now) => {
             OPENED.set(Opened::Unknown);
@@ -267,15 +267,10 @@ pub(crate) fn arrived(terms: &mut Option<Box<AttemptTerms>>) -> Instant {
         }
         Opened::Unknown => Instant::now(),
         Opened::Special => {
-            add_layer_terms(terms);
+            special(layer_terms());
             Instant::now()
         }
     }
-}
-
-#[cold]
-fn add_layer_terms(terms: &mut Option<Box<AttemptTerms>>) {
-    terms.get_or_insert_default().set_layer_terms(layer_terms());
 }
 
 impl Frame {
@@ -326,6 +321,7 @@ impl Tried {
     }
 
     /// Returns this value if an inner layer picked an endpoint or will do so.
+    #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
     pub(crate) fn known(self) -> Option<Self> {
         (!matches!(self, Self::Nowhere)).then_some(self)
     }

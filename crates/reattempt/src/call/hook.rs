@@ -36,8 +36,8 @@ impl AttemptContext {
 /// A value that a [`before_attempt`](crate::RetryPolicy::before_attempt) hook leaves in the extensions of a request
 /// head, for the hook of the call's next attempt.
 ///
-/// It tells that hook what the refused attempt was sent with, such as a token. The layer takes it out of the head before
-/// it sends the request. [`AttemptContext::carried`] returns it.
+/// It tells that hook what the refused attempt was sent with, such as a token. The layer takes it out of the head
+/// before it sends the request. [`AttemptContext::carried`] returns it.
 ///
 /// ```
 /// use http::request::Parts;

@@ -15,6 +15,8 @@ pub(crate) mod finish;
 #[cfg(feature = "http")]
 pub(crate) mod frame;
 pub(crate) mod hook;
+#[cfg(feature = "http")]
+pub(crate) mod layer_terms;
 pub(crate) mod log;
 pub(crate) mod method;
 pub(crate) mod observe;

@@ -51,15 +51,16 @@
 //! Up to 20 % of that time, chosen at random, is added. At most half of the endpoints are out of service because they
 //! fail. If more than half do, they stay in service, and only the price steers calls away from them. Endpoints that
 //! accept no connection, or have asked for a wait, can serve nothing. They do not count, and stay out unless all
-//! endpoints are out. Outcomes are classified as they are for [guards](crate::guard). A fault of this machine, such as a
-//! lack of free ports, is not a failure of the endpoint.
+//! endpoints are out. Outcomes are classified as they are for [guards](crate::guard). A fault of this machine, such as
+//! a lack of free ports, is not a failure of the endpoint.
 //!
 //! # Tiers
 //!
 //! A call is sent to a later tier if it has tried every endpoint in service in the earlier tiers. For example, it goes
-//! to another region if the local one is down. In the last tier, at least one endpoint stays in service, and at most half
-//! are out because they fail; in earlier tiers, all may be out. If more than half of a tier is out of service, the next tier also gets the calls for
-//! those servers until they return. Calls therefore return to a tier server by server.
+//! to another region if the local one is down. In the last tier, at least one endpoint stays in service, and at most
+//! half are out because they fail; in earlier tiers, all may be out. If more than half of a tier is out of service, the
+//! next tier also gets the calls for those servers until they return. Calls therefore return to a tier server by
+//! server.
 //!
 //! Tiers share no state, so a request's idempotency key may have no effect in a later tier. A request that is
 //! repeatable only because of its key goes to another tier only with proof that it was not processed. For that, the

@@ -11,8 +11,8 @@ use super::EndpointsError;
 use super::base_url::BaseUrl;
 use super::guard::{EMPTY, EndpointGuard};
 use super::rewrite::Rewrite;
+use crate::call::attempt_terms;
 use crate::call::clock;
-use crate::call::frame;
 use crate::guard::contract::ResponseFuture;
 use crate::guard::{OwnEnd, Pass, Shared};
 use crate::protocol::ReadRequest;
@@ -31,7 +31,7 @@ where
     P: ReadRequest<Req>,
 {
     let (deadline, mut terms) = attempt_terms(&shared.protocol, P::view(&request));
-    let mut arrival = Arrival::new("", clock::since_epoch(frame::arrived(&mut terms)));
+    let mut arrival = Arrival::new("", clock::since_epoch(attempt_terms::arrived(&mut terms)));
     arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
         return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));

@@ -194,8 +194,8 @@ impl<G: Guard, P> Pass<G, P> {
         self.end_ticket(&End::Judged { health, hint, quota, after }, now);
     }
 
-    /// Ends the ticket of an attempt that a time limit of an outer layer has ended. It shows that the server is slow only
-    /// if the server had its time.
+    /// Ends the ticket of an attempt that a time limit of an outer layer has ended. It shows that the server is slow
+    /// only if the server had its time.
     #[cold]
     fn end_late(&mut self, limit: CutOff, now: Duration) {
         let after = now.saturating_sub(self.since);

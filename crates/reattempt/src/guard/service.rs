@@ -14,8 +14,8 @@ use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::Shared;
 use crate::accessors::inner_accessors;
+use crate::call::attempt_terms;
 use crate::call::clock;
-use crate::call::frame;
 use crate::call::observe::Event;
 use crate::call::request_terms::Impatient;
 use crate::error_mode::{BoxedError, ErrorMode};
@@ -70,7 +70,7 @@ where
         let view = P::view(&request);
         let (deadline, mut terms) = attempt_terms(&shared.protocol, view);
         let destination = shared.protocol.destination_of(view);
-        let mut arrival = Arrival::new(&destination, clock::since_epoch(frame::arrived(&mut terms)));
+        let mut arrival = Arrival::new(&destination, clock::since_epoch(attempt_terms::arrived(&mut terms)));
         arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
         arrival.patient = view.extension::<Impatient>().is_none();
         arrival.timeout = shared.attempt_timeout;

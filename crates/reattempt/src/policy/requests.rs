@@ -105,8 +105,8 @@ where
     /// Sets a hook that runs before each attempt, including the first. The hook may change the request head, for
     /// example to add a fresh token, a signature or a trace header. Default: none. A second call replaces the hook.
     ///
-    /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and
-    /// change the request in the hook.
+    /// To retry a response with status 409, give that status a transient verdict ([`Http::on_status`]), and change the
+    /// request in the hook. To renew a token after 401, see [below](#tokens).
     ///
     /// The service's `poll_ready` is called after the hook, so the hook may call the same client even if its
     /// concurrency is limited. With a hook, all attempts of a call use clones of the spare instance
@@ -125,6 +125,43 @@ where
     ///     })
     /// });
     /// ```
+    ///
+    /// # Tokens
+    /// A token that expires fails all calls that carry it. [`Verdict::renew`] says so: the calls are one
+    /// [event](crate::budget::Evidence#events) for the budget, and guards count them as served. The hook
+    /// [leaves](crate::retry::Carried) the token for the next attempt's hook, which renews it only if nobody else has.
+    /// The lock holds new calls back meanwhile.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use http::request::Parts;
+    /// use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
+    /// use reattempt::retry::{AttemptContext, Carried};
+    /// use reattempt::schedule::FailureKind;
+    /// use reattempt::{Http, RetryPolicy, Verdict};
+    /// use tokio::sync::Mutex;
+    ///
+    /// async fn renew() -> HeaderValue {
+    ///     HeaderValue::from_static("Bearer new") // asks the token service
+    /// }
+    ///
+    /// let token = Arc::new(Mutex::new(HeaderValue::from_static("Bearer old")));
+    /// let http = Http::new().on_status(StatusCode::UNAUTHORIZED, Verdict::renew());
+    /// let policy = RetryPolicy::with(http).before_attempt(move |head: &mut Parts, attempt: AttemptContext| {
+    ///     let token = Arc::clone(&token);
+    ///     Box::pin(async move {
+    ///         let mut token = token.lock().await;
+    ///         let is_stale = attempt.cause.is_some_and(|cause| cause.kind() == FailureKind::Stale);
+    ///         if is_stale && attempt.carried() == Some(&*token) {
+    ///             *token = renew().await;
+    ///         }
+    ///         head.headers.insert(AUTHORIZATION, token.clone());
+    ///         head.extensions.insert(Carried::new(token.clone()));
+    ///     })
+    /// });
+    /// ```
+    ///
+    /// [`Verdict::renew`]: crate::Verdict::renew
     #[doc(alias("on_retry", "on_attempt", "map_request"))]
     pub fn before_attempt<H>(self, hook: H) -> Self
     where

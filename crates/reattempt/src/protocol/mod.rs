@@ -114,8 +114,8 @@ pub trait Replay<Request>: ReadRequest<Request> {
     #[doc(hidden)]
     fn forward(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
-    /// Works like [`forward`](Self::forward), and sets `source` to a watch on the caller's body, if that is streamed and
-    /// a guard may need it.
+    /// Works like [`forward`](Self::forward), and sets `source` to a watch on the caller's body, if that is streamed
+    /// and a guard may need it.
     #[doc(hidden)]
     #[inline]
     fn forward_watched(&self, request: Request, added: Added<'_>, source: &mut Option<SourceWatch>) -> Self::Attempt {

@@ -208,8 +208,8 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// Makes a body that is [passed through](Self::passthrough) observable by [`watch_source`](Self::watch_source), which
-    /// allocates twice. Any other body is returned unchanged.
+    /// Makes a body that is [passed through](Self::passthrough) observable by [`watch_source`](Self::watch_source),
+    /// which allocates twice. Any other body is returned unchanged.
     pub fn watched(self) -> Self {
         let body = match self.inner {
             Inner::Once { body, .. } if !Self::is_always_in_memory() => body.into_inner(),
@@ -384,9 +384,9 @@ impl<B> ReplayBody<B> {
         is_known_in_memory::<B>()
     }
 
-    /// Creates a watch on the caller's body, which shows if an upload waits for it. Returns `None` if the body is empty,
-    /// a single in-memory buffer, or [passed through](ReplayBody::passthrough): then the caller is never waited for, or
-    /// it cannot be observed.
+    /// Creates a watch on the caller's body, which shows if an upload waits for it. Returns `None` if the body is
+    /// empty, a single in-memory buffer, or [passed through](ReplayBody::passthrough): then the caller is never waited
+    /// for, or it cannot be observed.
     #[inline]
     pub fn watch_source(&self) -> Option<SourceWatch> {
         // The compiler evaluates the check of the type, and most bodies have one of these types.

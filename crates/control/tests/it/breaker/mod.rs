@@ -18,7 +18,8 @@ const NOW: Duration = Duration::from_secs(1000);
 
 type Noted = Arc<Mutex<Vec<(BreakerState, BreakerState)>>>;
 
-/// Returns the rate form without a minimum time and a first open time, so that its other rules can be seen at one moment.
+/// Returns the rate form without a minimum time and a first open time, so that its other rules can be seen at one
+/// moment.
 fn timeless() -> CircuitBreaker {
     CircuitBreaker::rate().min_failing_time(Duration::ZERO).first_open_time(Duration::ZERO)
 }

@@ -283,8 +283,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// For any order of moments, durations and outcomes, at most half of the endpoints that can serve are ejected, one
-    /// is always in service, no price falls after a failure, abandoned attempts eject nothing, and the count of calls in
-    /// flight is exact.
+    /// is always in service, no price falls after a failure, abandoned attempts eject nothing, and the count of calls
+    /// in flight is exact.
     // E-12, E-4, E-11, E-14
     #[test]
     fn any_order_keeps_the_rules(length in 1_usize..12, steps in steps()) {

@@ -134,7 +134,7 @@ fn broken_body_is_a_failure() {
     assert_eq!(view(&set, "0", ms(2)).failing, 0.125);
 }
 
-/// What this machine or the caller did shows nothing about the endpoint.
+/// A fault of this machine or the caller shows nothing about the endpoint.
 // C-8, trap 62
 #[test]
 fn local_faults_change_nothing() {

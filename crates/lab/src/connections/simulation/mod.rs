@@ -7,7 +7,6 @@ mod faults;
 mod traffic;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::time::Duration;
 
 use reattempt::schedule::{CallRandom, Random};
@@ -19,17 +18,12 @@ use super::counts::Counts;
 use super::fleet::{Calls, Fleet};
 use super::scene::Scene;
 use super::server::Server;
+use super::times::{LATENCY, MILLISECOND, NETWORK, SECOND, SERVICE, Times};
 use crate::chance::gap;
 use crate::events::{EventQueue, nanoseconds};
 use crate::guards::Tickets;
 use crate::storm::Policy;
 
-const MILLISECOND: u64 = 1_000_000;
-pub(super) const SECOND: u64 = 1000 * MILLISECOND;
-/// The mean time of a worker for a request, the time of a message, and the usual time of a call.
-pub(super) const SERVICE: u64 = 33 * MILLISECOND;
-pub(super) const NETWORK: u64 = 5 * MILLISECOND;
-pub(super) const LATENCY: u64 = SERVICE + 2 * NETWORK;
 /// The client gives an attempt up after this time, unless the policy sets another.
 const TIMEOUT: u64 = SECOND;
 
@@ -42,14 +36,6 @@ pub(super) struct World {
     /// The time from a server's death to its return.
     pub(super) restart: u64,
     pub(super) seed: u64,
-}
-
-/// The times of a run.
-#[derive(Debug, Clone)]
-pub(super) struct Times {
-    pub(super) fault: Range<u64>,
-    /// The end of the load.
-    pub(super) end: u64,
 }
 
 #[derive(Debug, Clone, Copy)]

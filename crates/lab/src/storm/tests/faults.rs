@@ -78,8 +78,8 @@ fn lost_connection_fails_what_is_under_way() {
         let curves = run(&scene, policy);
         total(&curves.attempts) - total(&curves.calls)
     };
-    // Each has a retry on a new connection, unless the loss before is not repaid yet, which takes 0.9 s. Under the former
-    // rule, ten of each hundred had one.
+    // Each has a retry on a new connection, unless the loss before is not repaid yet, which takes 0.9 s. Under the
+    // former rule, ten of each hundred had one.
     let (lost, ours, former) = (losses.values().sum::<u64>(), retries("ours"), retries("former"));
     assert!((lost / 3..=lost).contains(&ours), "{ours} of {lost}");
     let most = 10 * losses.len() as u64;

@@ -7,9 +7,9 @@ use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
 use super::Call;
-use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock::Instant;
 use crate::call::frame::Tried;
+use crate::call::layer_terms::LayerTerms;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, ResultOf, Saved};
 use crate::shared::send_next;
@@ -30,7 +30,8 @@ impl<T: CallTypes> Call<T> {
             && (!matches!(kind, Undone::Refused | Undone::Excluded) || self.allows(number, evidence()))
     }
 
-    /// Returns `true` if this attempt, which a guard refused, moves to another endpoint. A call's attempts do so at most
+    /// Returns `true` if this attempt, which a guard refused, moves to another endpoint. A call's attempts do so at
+    /// most
     /// `max_attempts` times in total.
     pub(in crate::hedge) fn leaves_guard(&mut self, number: u32) -> bool {
         if !self.can_move(number) {
@@ -42,8 +43,8 @@ impl<T: CallTypes> Call<T> {
         running.refusals <= most
     }
 
-    /// Returns `true` if this attempt, whose endpoint accepted no connection, moves to another one. A call's attempts do
-    /// so at most [`MOST_MOVES`] times in total, and only if the budget agrees (C-3).
+    /// Returns `true` if this attempt, whose endpoint accepted no connection, moves to another one. A call's attempts
+    /// do so at most [`MOST_MOVES`] times in total, and only if the budget agrees (C-3).
     pub(in crate::hedge) fn leaves_unreachable(&mut self, number: u32, evidence: Evidence) -> bool {
         let moves = self.running.as_ref().map_or(0, |running| running.moves);
         if moves >= MOST_MOVES || !self.can_move(number) || !self.allows(number, evidence) {

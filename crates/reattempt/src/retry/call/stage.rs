@@ -12,11 +12,11 @@ use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::{Call, Retrying};
-use crate::call::attempt_terms::LayerTerms;
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
+use crate::call::layer_terms::LayerTerms;
 use crate::call::progress::{Granted, Progress};
 use crate::call::protocol::Protocol;
 use crate::call::timed_out::TimeLimit;

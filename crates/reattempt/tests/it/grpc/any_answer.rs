@@ -113,8 +113,8 @@ fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
 }
 
 /// Returns `true` if a call is retried after this head. The head has UNAVAILABLE, RESOURCE_EXHAUSTED or
-/// DEADLINE_EXCEEDED from the server, or such a status from a proxy, and no pushback that stops the call. If the call is
-/// not marked as repeatable, the pushback must ask for the retry.
+/// DEADLINE_EXCEEDED from the server, or such a status from a proxy, and no pushback that stops the call. If the call
+/// is not marked as repeatable, the pushback must ask for the retry.
 fn is_retried(head: &Response<()>, marked: bool) -> bool {
     let first = head.headers().get("grpc-status").map(HeaderValue::as_bytes);
     let number = |value: &[u8]| {
