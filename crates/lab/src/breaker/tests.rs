@@ -23,7 +23,7 @@ fn states(shown: &Shown) -> Vec<&str> {
 #[test]
 fn outage_opens_and_probes_double_the_time() {
     let errors = ["--errors", "0s=0,60s=1,260s=0"];
-    let word = "breaker:consecutive_failures=5,open_time=10s,spread=0,max_open_time=1min";
+    let word = "breaker:consecutive_failures=5,min_failing_time=0s,first_open_time=10s,open_time=10s,spread=0,max_open_time=1min";
     let [shown] = &shown(&[&[word][..], &errors].concat())[..] else { panic!() };
     let once = ["open", "half-open"];
     let expected = [&["closed"], &once.repeat(6)[..], &["closed"]].concat();

@@ -11,7 +11,7 @@ fn states_of_a_breaker_over_time() {
     assert!(text.starts_with("20 calls a second. Of the calls that are sent, 0 % fail from 0 s on"));
     let line = text.lines().find(|line| line.trim_start().starts_with("closed")).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
-    assert_eq!((words[0], words[1], words[2], words[3]), ("closed", "0", "s", "31.5"), "{text}");
+    assert_eq!((words[0], words[1], words[2], words[3]), ("closed", "0", "s", "32.6"), "{text}");
     assert!(text.contains("half-open") && text.contains("counting"), "{text}");
     let svg = std::fs::read_to_string(picture).unwrap();
     for text in ["open", "half-open", "calls refused", "share of those sent that fails"] {

@@ -22,7 +22,7 @@ fn every_command_writes_one_page() {
     std::fs::write(&lock, "[[package]]\nname = \"tower\"\nversion = \"0.5.3\"\n").unwrap();
     let lock = lock.to_str().unwrap();
     let policies = recorded("paged-policies.toml", "[orders]\nmax_attempts = 2\n");
-    let commands: [(&[&str], i32, bool); 13] = [
+    let commands: [(&[&str], i32, bool); 14] = [
         (&["plan"], 0, true),
         (&["check", &policies], 0, false),
         (&["doctor", lock], 0, false),
@@ -32,6 +32,7 @@ fn every_command_writes_one_page() {
         (&["breaker", "--duration", "20s"], 0, true),
         (&["limits", "vegas", "--scenes", "idle"], 0, true),
         (&["endpoints", "ours", "--scenes", "1-of-3", "--fault", "5s"], 0, true),
+        (&["connections", "none", "--scenes", "reset", "--fleets", "10x1/s", "--fault", "5s"], 0, true),
         (&["budgets", "--calls", "50", "--duration", "20s", "--failure-rates", "1"], 0, true),
         (&["frontier", "--clients", "100"], 0, true),
         (&["replay", &recording], 0, false),
@@ -105,7 +106,7 @@ fn misspelt_names_have_a_suggestion() {
     for (arguments, name) in [
         (
             "storm our",
-            "nor one of none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, fleet; did you mean `ours`?",
+            "nor one of none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, fleet, former; did you mean `ours`?",
         ),
         ("storm strpe", "did you mean `stripe`?"),
         ("storm ours+braker", "did you mean `breaker`?"),

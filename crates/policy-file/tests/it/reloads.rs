@@ -163,7 +163,7 @@ async fn state_belongs_to_the_name() {
 async fn breaker_stays_open() {
     let (folder, ledger) = (Folder::new(), Ledger::default());
     let guards = |words: &str| format!("[default]\nmax_attempts = 1\nguards = [{words}]\n");
-    folder.write(guards("\"breaker:consecutive_failures=2\""));
+    folder.write(guards("\"breaker:consecutive_failures=2,min_failing_time=0s\""));
     let (file, _) = load(&folder);
     let client = client(&file.layer(), ledger.server(500));
     for _ in 0..2 {
@@ -171,7 +171,7 @@ async fn breaker_stays_open() {
     }
     assert_eq!(ledger.count(), 2);
     for (words, is_refused) in [
-        ("\"breaker:consecutive_failures=2\"", true),
+        ("\"breaker:consecutive_failures=2,min_failing_time=0s\"", true),
         ("\"bulkhead:limit=9\", \"breaker:consecutive_failures=50,min_calls=100\"", true),
         ("\"counting\"", false),
     ] {

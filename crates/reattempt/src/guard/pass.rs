@@ -204,8 +204,11 @@ impl<G: Guard, P> Pass<G, P> {
             Judged::SERVED
         } else if limit == CutOff::Upload || self.is_source_pending() {
             Judged::IGNORED
-        } else if !self.had_time(limit, after, now) {
+        } else if self.was_queued(after) {
             set_had_no_time();
+            return self.end_ticket(&End::Abandoned { after }, now);
+        } else if !self.had_time(limit, after, now) {
+            // An outer guard may know more about the server than this one.
             return self.end_ticket(&End::Abandoned { after }, now);
         } else {
             Judged::TIMED_OUT
@@ -213,13 +216,15 @@ impl<G: Guard, P> Pass<G, P> {
         self.end_judged(judged, now);
     }
 
-    /// Returns `true` if the server had its time for an attempt that was sent this long ago. It had not if the attempt
-    /// had waited for longer in this client (C-10), here or in an inner guard. A caller's deadline must also have left
-    /// the usual latency of the server.
+    /// Returns `true` if an attempt that was sent this long ago had waited for longer in this client, here or in an inner
+    /// guard (C-10).
+    fn was_queued(&self, after: Duration) -> bool {
+        after < self.waited() || (cutting_off().is_some() && had_no_time())
+    }
+
+    /// Returns `true` if the server had its time for an attempt that was sent this long ago. A caller's deadline must have
+    /// left the usual latency of the server.
     fn had_time(&self, limit: CutOff, after: Duration, now: Duration) -> bool {
-        if after < self.waited() || (cutting_off().is_some() && had_no_time()) {
-            return false;
-        }
         let usual = || self.ticket.as_ref().and_then(|ticket| self.shared.guard.usual_latency(ticket, now));
         let of_attempt = || limit == CutOff::Attempt || self.shared.attempt_timeout.is_some_and(|own| own <= after);
         of_attempt() || after >= usual().unwrap_or(UNKNOWN_LATENCY)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use reattempt_core::{Budget, Failure, FailureKind};
+use reattempt_core::{Budget, Evidence, Failure, FailureKind};
 use reattempt_redis::rate::Rate;
 use reattempt_redis::{BudgetStore, RateStore, RedisStore, StoreFailed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -128,8 +128,9 @@ async fn eternal_grants_do_not_breach_the_floor() {
         let budget = budget(&url);
         let mut sent = 0;
         for _ in 0..100 {
-            let failure = Failure::new(kind);
-            let Some(permit) = budget.acquire_after_failure("a", &failure.into(), Duration::ZERO) else { continue };
+            // Lost calls that were sent before the first loss was seen are one event.
+            let evidence = Evidence::from(Failure::new(kind)).sent_at(Duration::ZERO);
+            let Some(permit) = budget.acquire_after_failure("a", &evidence, Duration::ZERO) else { continue };
             assert!(confirmed(&permit).await);
             drop(permit.spend());
             sent += 1;

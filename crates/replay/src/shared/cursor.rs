@@ -253,7 +253,10 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
         // A source that has ended is dropped, because the memory it still holds is not charged.
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
-        if state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && state.frames.one_at_end() {
+        // The fast path does not update the watch, so a frame that was waited for is returned by the slow path.
+        let is_watched = next.is_pending() && state.source_watch.is_some();
+        let leads = state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && !is_watched;
+        if leads && state.frames.one_at_end() {
             state.leader = self.id;
         }
         drop(guard);

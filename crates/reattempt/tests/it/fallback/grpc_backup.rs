@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, StreamBody};
 use reattempt::body::{ReplayError, ReplayLimits, ReplayMemory};
 use reattempt::fallback::{Backup, FallbackLayer, FellBack};
 use reattempt::grpc::Grpc;
-use reattempt::guard::{Bulkhead, CircuitBreaker};
+use reattempt::guard::Bulkhead;
 use reattempt::standard::StandardLayer;
 use reattempt::{CallOptions, Deadline, RetryLayer, RetryPolicy};
 use reattempt_grpc::{Code, parse_grpc_timeout};
@@ -229,7 +229,7 @@ async fn grpc_backup_is_not_called_too_late() {
 #[tokio::test(start_paused = true)]
 async fn open_breaker_leads_to_the_grpc_backup() {
     let stack = || {
-        let breaker = CircuitBreaker::rate().seed(1).consecutive_failures(3);
+        let breaker = crate::guard::support::timeless().seed(1).consecutive_failures(3);
         let stack = StandardLayer::grpc().retry(RetryPolicy::grpc().seed(1));
         stack.limits(breaker, Bulkhead::new(64))
     };

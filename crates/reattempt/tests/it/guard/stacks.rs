@@ -129,7 +129,7 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn new(rows: Vec<Row>, (guards, guarded): (&str, Guarding)) -> Self {
-        let breaker = CircuitBreaker::rate().min_calls(1_000).consecutive_failures(5);
+        let breaker = crate::guard::support::timeless().min_calls(1_000).consecutive_failures(5);
         // Short enough that a hedge, which may not wait, gets its turn after 50 ms.
         let interval = Responsive::new().initial(ms(10)).randomisation(0.0);
         let parts = Parts {

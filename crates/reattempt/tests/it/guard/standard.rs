@@ -38,7 +38,7 @@ async fn attempt_timeouts_open_the_breaker() {
     assert_eq!(recorder.log()[..2], ["admitted", "Unavailable"]);
 
     // Open for longer than a call may take.
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).open_time(ms(60_000)).seed(1);
+    let breaker = crate::guard::support::timeless().consecutive_failures(5).open_time(ms(60_000)).seed(1);
     let layer = stack().limits(breaker, Bulkhead::new(64));
     let client = layer.layer(server.clone());
     for _ in 0..2 {
@@ -147,7 +147,7 @@ fn contradictions_name_both_settings() {
         text(chosen.total_time(ms(10_000)).checked().unwrap_err()),
         "`attempt_timeout` must be below `total_time`, but it is 10s"
     );
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).interval(ms(15_000));
+    let breaker = crate::guard::support::timeless().consecutive_failures(5).interval(ms(15_000));
     assert_eq!(
         text(stack().limits(breaker, Bulkhead::new(1)).checked().unwrap_err()),
         "`CircuitBreaker::interval` must be at least twice `attempt_timeout`, but it is 15s"

@@ -66,8 +66,8 @@ async fn total_time_ends_a_hedged_call() {
     let error = client.send(get()).await.unwrap_err();
     assert_eq!(error.downcast_ref::<TimedOut>().unwrap().to_string(), "the deadline passed after 950ms");
     assert_eq!((server.times(), began.elapsed()), (vec![0, 100], ms(950)));
-    // The first attempt ends at its own timeout, and the second at the deadline.
-    assert_eq!(guard.log(), ["admitted", "admitted", "Unavailable", "Unavailable"]);
+    // The first attempt ends at its own timeout, and the second at the deadline, which left it less than a second.
+    assert_eq!(guard.log(), ["admitted", "admitted", "Unavailable", "abandoned"]);
 }
 
 /// Every attempt has the earliest of the total time, the options' deadline and the request's.

@@ -143,3 +143,10 @@ impl Guard for Recorder {
 pub(crate) fn attempt(uri: &str) -> Request<ReplayBody<Body>> {
     request("GET", uri, "").map(ReplayBody::passthrough)
 }
+
+/// Returns the default breaker, but as it opens at once and for its whole open time. Most tests fail their calls at one
+/// instant, and the default breaker opens only if they have failed for some time (C-14).
+pub(crate) fn timeless() -> reattempt::guard::CircuitBreaker {
+    let breaker = reattempt::guard::CircuitBreaker::rate();
+    breaker.min_failing_time(std::time::Duration::ZERO).first_open_time(std::time::Duration::ZERO)
+}

@@ -74,7 +74,7 @@ async fn dropped_waiter_is_unsent() {
 // G-26
 #[tokio::test(start_paused = true)]
 async fn queued_call_meets_a_breaker_opened_since() {
-    let (breaker, queue) = (CircuitBreaker::rate().consecutive_failures(5), Recorder::queueing());
+    let (breaker, queue) = (crate::guard::support::timeless().consecutive_failures(5), Recorder::queueing());
     let server = Server::statuses([200]);
     let client = GuardLayer::http((breaker.clone(), queue.clone())).layer(server.clone());
     let call = tokio::spawn(client.send(attempt(ONE)));

@@ -15,7 +15,7 @@ use crate::calls::support::{Body, Log, Server, With, get, ms, policy, tokens};
 
 /// Returns a breaker that opens for a second after five consecutive failures.
 fn breaker() -> CircuitBreaker {
-    CircuitBreaker::rate().consecutive_failures(5).open_time(ms(1_000)).spread(0)
+    crate::guard::support::timeless().consecutive_failures(5).open_time(ms(1_000)).spread(0)
 }
 
 fn after(wait: u64) -> Refused {

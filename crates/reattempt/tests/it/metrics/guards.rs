@@ -20,7 +20,11 @@ fn line(labels: &str, value: u64) -> (String, u64) {
 }
 
 fn breaker(metrics: &GuardMetrics) -> CircuitBreaker {
-    CircuitBreaker::rate().seed(1).with_name("stock").consecutive_failures(5).on_state_change(metrics.state_changes())
+    crate::guard::support::timeless()
+        .seed(1)
+        .with_name("stock")
+        .consecutive_failures(5)
+        .on_state_change(metrics.state_changes())
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +195,7 @@ fn instruments_of_guards_have_their_units() {
     let metrics = GuardMetrics::new(&reader.provider);
     metrics.on_event("", &Event::Waiting);
     metrics.on_event("", &Event::Refused { refused: &refused() });
-    let breaker = CircuitBreaker::rate().seed(1).on_state_change(metrics.state_changes());
+    let breaker = crate::guard::support::timeless().seed(1).on_state_change(metrics.state_changes());
     breaker.isolate_at("one.example", Duration::ZERO);
     let bulkhead = Bulkhead::new(1);
     let Admit::Admitted(ticket) = bulkhead.admit(&Arrival::new("", Duration::ZERO)) else { panic!("there is a place") };

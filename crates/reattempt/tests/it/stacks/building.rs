@@ -301,7 +301,7 @@ impl Part {
         };
         match kind {
             Kind::Breaker => {
-                let breaker = CircuitBreaker::rate().consecutive_failures(2).spread(0).seed(seed);
+                let breaker = crate::guard::support::timeless().consecutive_failures(2).spread(0).seed(seed);
                 Self::Breaker(breaker.open_time(ms(300)).max_open_time(ms(1_000)))
             }
             Kind::Rate => Self::Rate(rate()),
