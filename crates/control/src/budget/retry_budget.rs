@@ -1,5 +1,7 @@
 //! The public budget type, with its constructors and settings.
 
+// structure(file-length): one public type, most of it docs.
+
 use std::sync::Arc;
 
 #[cfg(doc)]

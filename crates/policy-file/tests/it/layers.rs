@@ -137,7 +137,7 @@ async fn repeatable_is_a_word_of_a_policy() {
         |request: RequestView<'_>| (request.path() == "/orders/Place").then(|| CallOptions::new().repeatable(false));
     for (word, grpc, post, fetch) in [("", 1, 1, 3), ("repeatable = true", 3, 3, 3), ("repeatable = false", 1, 1, 1)] {
         let (folder, ledger) = (Folder::new(), Ledger::default());
-        folder.write(&policy(word));
+        folder.write(policy(word));
         let (file, _) = load(&folder);
 
         let layer = file.layer_with(Grpc::new().options_for(rule), |_, policy| policy);

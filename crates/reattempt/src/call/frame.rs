@@ -11,6 +11,8 @@
 //! inner service only when they are polled. Until the attempt's endpoint is known, the retry layer therefore also opens
 //! its frame around each poll.
 
+// structure(file-length): one set of thread-local values and its rules.
+
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,7 @@
 //! The future of a guarded call, which waits for the guard if necessary, sends the attempt, and ends the pass.
 
+// structure(file-length): one future with its states.
+
 use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;

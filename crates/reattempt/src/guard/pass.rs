@@ -216,14 +216,14 @@ impl<G: Guard, P> Pass<G, P> {
         self.end_judged(judged, now);
     }
 
-    /// Returns `true` if an attempt that was sent this long ago had waited for longer in this client, here or in an inner
-    /// guard (C-10).
+    /// Returns `true` if an attempt that was sent this long ago had waited for longer in this client, here or in an
+    /// inner guard (C-10).
     fn was_queued(&self, after: Duration) -> bool {
         after < self.waited() || (cutting_off().is_some() && had_no_time())
     }
 
-    /// Returns `true` if the server had its time for an attempt that was sent this long ago. A caller's deadline must have
-    /// left the usual latency of the server.
+    /// Returns `true` if the server had its time for an attempt that was sent this long ago. A caller's deadline must
+    /// have left the usual latency of the server.
     fn had_time(&self, limit: CutOff, after: Duration, now: Duration) -> bool {
         let usual = || self.ticket.as_ref().and_then(|ticket| self.shared.guard.usual_latency(ticket, now));
         let of_attempt = || limit == CutOff::Attempt || self.shared.attempt_timeout.is_some_and(|own| own <= after);

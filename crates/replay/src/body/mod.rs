@@ -4,6 +4,8 @@
 //! Frames of in-memory bodies are kept by reference. Any other body is polled only when a reader is polled. Its frames
 //! below 256 KiB are copied, because a frame may be a small slice of a large buffer.
 
+// structure(file-length): one public type, most of it docs.
+
 mod reading;
 
 use std::pin::Pin;

@@ -11,6 +11,8 @@
 //! | `changes` | callbacks, called in order and without a lock |
 //! | `settings` | the setters |
 
+// structure(file-length): one public type, most of it docs.
+
 mod changes;
 mod circuit;
 mod counts;

@@ -90,7 +90,7 @@ fn event_is_one_call_of_the_rate() {
 
 /// A body that breaks after a good head is a failure of its endpoint, and does not change the latency. After a head
 /// that was a failure it is counted once, and so are bodies that break together.
-// D-12, C-8, trap 60
+// C-8, trap 60
 #[test]
 fn broken_body_is_a_failure() {
     let head = |set: &Set, health, now| {
@@ -153,7 +153,7 @@ fn local_faults_change_nothing() {
 
 /// The first refused connection ejects, for 1 s. The time doubles up to 10 s, with a random fifth at most, and each
 /// half minute in service undoes one doubling. Ejections for failures have a series of their own.
-// C-9, E-22, P-6
+// C-9, E-22
 #[test]
 fn refused_connection_ejects_at_once() {
     let set = set_of(3);

@@ -115,7 +115,8 @@ async fn message_of_a_probe_closes_the_breaker() {
 // C-6
 #[tokio::test(start_paused = true)]
 async fn body_without_a_status_has_failed() {
-    let answers: [(fn() -> Answer, &str); 2] = [
+    type Case = (fn() -> Answer, &'static str);
+    let answers: [Case; 2] = [
         (|| streaming([Step::Data("message")]), "Failed"),
         (|| streaming([Step::Fail(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())]), "Lost"),
     ];
