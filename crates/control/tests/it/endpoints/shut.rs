@@ -317,7 +317,7 @@ fn asked_wait_is_prolonged() {
 }
 
 /// In an earlier tier, all may be out, whatever the reason. The next tier takes over.
-// C-9, C-13, D-17
+// C-9, C-13
 #[test]
 fn shut_tier_gives_way_to_the_next() {
     let set = Set::new();
