@@ -51,6 +51,7 @@ impl Format {
         }
     }
 
+    #[cfg_attr(not(any(feature = "toml", feature = "json")), allow(unused_variables, reason = "there is no format"))]
     fn parse(self, text: &str) -> (Table, Problems) {
         match self {
             #[cfg(feature = "toml")]

@@ -9,8 +9,8 @@ use http::HeaderMap;
 use reattempt_core::Verdict;
 use reattempt_core::{Budget, Limits, Schedule, Warning};
 
-#[cfg(feature = "http")]
 use crate::call::causes::Causes;
+#[cfg(feature = "http")]
 use crate::call::finish::Client;
 use crate::call::hook::BeforeAttempt;
 use crate::call::observe::Observer;
