@@ -29,7 +29,7 @@ impl RetryPolicy<Grpc> {
     /// |---|---|---|
     /// | a request that no server application has processed: it was refused with REFUSED_STREAM, excluded by a GOAWAY, or never dispatched | replaced immediately, once; then retried | replaced immediately, once |
     /// | a failed connection | retried | retried |
-    /// | a code in the next row, with a [pushback](crate::grpc::pushback) that asks for a retry | retried | not retried |
+    /// | a code in the next row, with a pushback (`grpc-retry-pushback-ms`) that asks for a retry | retried | not retried |
     /// | UNAVAILABLE, RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED from the server, a time limit of the inner client, a lost connection, HTTP status 429, 502, 503 or 504 | retried if repeatable | not retried |
     /// | every other code, an error of an unknown type | not retried | not retried |
     ///
