@@ -106,6 +106,9 @@ pub enum ServerHint {
     /// The next attempt is sent after exactly this time, without jitter. The limit on a server's delay
     /// ([`Limits::max_server_delay`](crate::Limits::max_server_delay)) does not apply (gRPC's pushback).
     Exactly(Duration),
+    /// The server asked for a delay in a form that cannot be read. The schedule's delay is used, drawn from the upper
+    /// half of its jitter.
+    Unreadable,
     /// No further attempt may be sent.
     Stop,
 }
@@ -148,7 +151,7 @@ impl Classification {
     pub fn hint_elsewhere(&self) -> ServerHint {
         let throttled = || self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Throttled);
         match self.hint {
-            ServerHint::After(_) | ServerHint::AtLeast(_) if !throttled() => ServerHint::None,
+            ServerHint::After(_) | ServerHint::AtLeast(_) | ServerHint::Unreadable if !throttled() => ServerHint::None,
             hint => hint,
         }
     }

@@ -136,6 +136,9 @@ impl fmt::Display for StopReason {
 /// lengthened by up to 10 %, so that clients do not retry at the same time. The random part is clamped to the time
 /// limits, so it never prevents a retry that the server's delay alone allows.
 ///
+/// If the server's delay cannot be read, the schedule's is drawn from the upper half of its jitter, because the server
+/// has asked the client to wait.
+///
 /// If no server has responded, another endpoint may still work. The retry is then sent there immediately, and the
 /// schedule does not advance. If a failing server has requested a delay, that delay does not bind a retry at another
 /// endpoint.
@@ -194,18 +197,25 @@ fn wait(
 ) -> Result<(Duration, StopReason), StopReason> {
     let number = so_far.attempts.saturating_sub(1).saturating_sub(so_far.at_once);
     let retry = NextRetry::new(number, failure).after(so_far.previous).sent_at(failed.sent_at);
-    let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
+    let hint = binding_hint(failed);
+    let scheduled = match hint {
+        ServerHint::Unreadable => delays.next_delay(&retry, &mut UpperHalf(random)),
+        _ => delays.next_delay(&retry, random),
+    };
+    let scheduled = scheduled.ok_or(StopReason::ScheduleEnded)?;
     let most = || longest_wait(limits, failed.elapsed, failed.until_deadline);
     let scheduled_too_long = match delays.is_shared() {
         true => StopReason::IntervalTooLong,
         false => StopReason::ElapsedExhausted,
     };
-    Ok(match binding_hint(failed) {
+    Ok(match hint {
         ServerHint::After(asked) | ServerHint::AtLeast(asked) if asked > limits.max_server_delay => {
             return Err(StopReason::ServerDelayTooLong);
         }
         // A delay of zero, or a date in the past, sets no minimum.
-        ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => (scheduled, scheduled_too_long),
+        ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Unreadable | ServerHint::Stop => {
+            (scheduled, scheduled_too_long)
+        }
         ServerHint::After(asked) => (spread(asked, most(), random), StopReason::ElapsedExhausted),
         ServerHint::AtLeast(asked) => match spread(asked, most(), random) {
             longer if longer > scheduled => (longer, StopReason::ElapsedExhausted),
@@ -213,6 +223,15 @@ fn wait(
         },
         ServerHint::Exactly(asked) => (asked, StopReason::ElapsedExhausted),
     })
+}
+
+/// Draws from the upper half of every range.
+struct UpperHalf<'a>(&'a mut dyn Random);
+
+impl Random for UpperHalf<'_> {
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64() | 1 << 63
+    }
 }
 
 /// Returns the longest wait that the limit on elapsed time and the deadline allow.

@@ -32,6 +32,8 @@ pub(crate) struct Scene {
     pub(crate) scheduled: Option<Duration>,
     /// `true` if that delay is an interval shared by all calls.
     pub(crate) shared: bool,
+    /// `true` if the schedule draws its delay between zero and that one.
+    pub(crate) jittered: bool,
     /// The random number that every draw returns.
     pub(crate) draw: u64,
     /// The budget, shared by clones of the scene.
@@ -60,6 +62,7 @@ impl Scene {
             failed,
             scheduled: Some(secs(1)),
             shared: false,
+            jittered: false,
             draw: 0,
             bucket: Bucket::of(10),
         }
@@ -77,7 +80,8 @@ impl Scene {
     }
 
     pub(crate) fn decide(&self) -> Seen {
-        let mut delays = Says { delay: self.scheduled, shared: self.shared, asked: Vec::new() };
+        let (delay, shared, jittered) = (self.scheduled, self.shared, self.jittered);
+        let mut delays = Says { delay, shared, jittered, asked: Vec::new() };
         let mut random = Counted { number: self.draw, drawn: 0 };
         let terms = Terms { limits: self.limits, repeatable: self.repeatable, forbidden: None };
         let decision = decide(
@@ -116,17 +120,18 @@ pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     ]
 }
 
-/// A schedule with a constant delay.
+/// A schedule with a constant delay, or one that is drawn between zero and it.
 struct Says {
     delay: Option<Duration>,
     shared: bool,
+    jittered: bool,
     asked: Vec<NextRetry>,
 }
 
 impl Delays for Says {
-    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         self.asked.push(*retry);
-        self.delay
+        self.delay.map(|delay| if self.jittered { random.between(Duration::ZERO, delay) } else { delay })
     }
 
     fn is_shared(&self) -> bool {

@@ -316,6 +316,7 @@ fn hint_binds_the_server_that_gave_it() {
         (ServerHint::AtLeast(secs(10)), true),
         (ServerHint::After(secs(120)), true),
         (ServerHint::AtLeast(Duration::MAX), true),
+        (ServerHint::Unreadable, true),
         (ServerHint::Exactly(secs(4)), false),
         (ServerHint::Stop, false),
     ];
@@ -333,5 +334,23 @@ fn hint_binds_the_server_that_gave_it() {
         let expected = if own && failure == FAILURE { (Ok(secs(1)), 1) } else { here };
         assert_eq!(elsewhere, expected, "{hint:?} after {failure}");
         assert_eq!(unanswered, here, "{hint:?} after {failure}");
+    }
+}
+
+/// A delay that cannot be read is no permission to come back at once: the schedule's is drawn from the upper half of its
+/// jitter.
+// trap 67
+#[test]
+fn unreadable_hint_waits_at_upper_half() {
+    let delay = |draw, hint| {
+        let scene = Scene::new().with(|s| {
+            (s.draw, s.jittered) = (draw, true);
+            s.failed.classification.hint = hint;
+        });
+        scene.outcome().unwrap()
+    };
+    for (draw, plain, upper) in [(0, 0, 500), (1 << 62, 250, 750), (1 << 63, 500, 500), (u64::MAX, 1000, 1000)] {
+        assert_eq!(delay(draw, ServerHint::None), ms(plain));
+        assert_eq!(delay(draw, ServerHint::Unreadable), ms(upper));
     }
 }

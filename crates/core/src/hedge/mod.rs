@@ -216,6 +216,8 @@ impl HedgeCall {
                 let drawn = now.saturating_add(spread(wait, longest_wait(terms, now), random));
                 self.hold(drawn.max(self.held_until.unwrap_or(now)));
             }
+            // The next attempt is not sent earlier than planned.
+            ServerHint::Unreadable => {}
             // HG-6
             ServerHint::Stop => self.freeze(StopReason::ServerSaidStop),
         }

@@ -58,6 +58,15 @@ fn hg_1_one_attempt_each_delay_up_to_most() {
     assert_eq!(run.at(900, HedgeEvent::Succeeded), Err(StopReason::Succeeded));
 }
 
+/// A delay that cannot be read does not bring the next attempt forward.
+// trap 67
+#[test]
+fn unreadable_hint_keeps_the_plan() {
+    let mut run = Run::new(terms(3));
+    assert_eq!(run.at(30, HedgeEvent::Failed(ServerHint::Unreadable)), Ok(Some(100)));
+    assert_eq!(run.at(100, HedgeEvent::Sent), Ok(Some(200)));
+}
+
 // HG-2
 #[test]
 fn hg_2_without_delay_next_is_always_due() {

@@ -2,6 +2,7 @@
 //!
 //! Headers that cannot be parsed are ignored, because a peer may send anything.
 
+mod date;
 mod list;
 mod number;
 mod rate_limit;
@@ -14,7 +15,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
-use number::{delta_seconds, milliseconds};
+use date::{date, epoch};
+use number::{milliseconds, rounded_up, with_units};
 
 static RETRY_AFTER_MS: [HeaderName; 2] =
     [HeaderName::from_static("retry-after-ms"), HeaderName::from_static("x-ms-retry-after-ms")];
@@ -26,20 +28,30 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// | header | value | default |
 /// |---|---|---|
 /// | `retry-after-ms`, `x-ms-retry-after-ms` | a delay in milliseconds; a fraction is rounded up | read |
-/// | `Retry-After` | a delay in whole seconds, or a date in one of HTTP's three formats (RFC 9110 §10.2.3) | read |
-/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | the time at which an exhausted quota is reset | not read: a retry rarely needs a full quota, and vendors disagree on the unit |
+/// | `Retry-After` (RFC 9110 §10.2.3) | a delay or a date in any of the forms below | read |
+/// | `RateLimit` and the headers in [`rate_limit`](Self::rate_limit) | the time at which an exhausted quota is reset | not read: a retry rarely needs a full quota, and vendors disagree on the unit |
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
 ///
-/// - If several headers contain a delay, the first one in this table is used, because it is the most precise.
+/// | form | meaning |
+/// |---|---|
+/// | `120`, `299.997` | seconds; a fraction is rounded up |
+/// | `60s`, `6m0s`, `500 ms`, `1.5 hours` | numbers with units, from days to milliseconds; the sum is rounded up to milliseconds |
+/// | `1790000000`, `1790000000000`, with or without a fraction | the time since 1970 in seconds or milliseconds; smaller numbers are delays |
+/// | `Sun, 06 Nov 1994 08:49:37 GMT` | a date in one of HTTP's three formats, also with `UTC` or `+0000` |
+/// | `1994-11-06T08:49:37Z`, `1994-11-06T09:49:37.5+01:00` | an ISO 8601 date and time with a zone |
+///
+/// - If several headers contain a delay, the first one in the first table is used, because it is the most precise.
 /// - If a header has several values, on one line or several, the longest delay is used. A shorter one could make the
 ///   retry arrive too early for the server.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
+/// - If no value of `Retry-After` or of a header in milliseconds can be read, the hint is
+///   [`Unreadable`](ServerHint::Unreadable). The server has asked for a delay, so the retry is not sent at once.
 /// - The value `false` of `x-should-retry` or `stripe-should-retry` prevents any retry. It takes precedence over `true`
 ///   and every other rule.
 /// - The value `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's
 ///   own rules or classifiers.
-/// - A header that cannot be parsed is ignored.
-/// - A date with the wrong day of the week is ignored: `Mon, 06 Nov 1994` was a Sunday.
+/// - Any other header that cannot be parsed is ignored.
+/// - A date with the wrong day of the week cannot be read: `Mon, 06 Nov 1994` was a Sunday.
 /// - A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is in the 1900s,
 ///   and one below 70 in the 2000s.
 ///
@@ -112,14 +124,20 @@ impl Hints {
     /// Sets whether rate-limit headers are read. [`read`](Self::read) then reads the reset of an exhausted limit, and
     /// [`quota`](Self::quota) the quota. Off by default.
     ///
-    /// | header | value |
-    /// |---|---|
-    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | the seconds `t` of a limit whose remaining quota `r` is 0; the longest if there are several |
-    /// | `RateLimit-Reset` with `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
-    /// | `X-RateLimit-Reset` with `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
+    /// | remaining | reset | sent by |
+    /// |---|---|---|
+    /// | `r` of `RateLimit: "name";r=0;t=30` | its `t`, in seconds | draft-ietf-httpapi-ratelimit-headers, from version 08 on |
+    /// | `RateLimit-Remaining` | `RateLimit-Reset` | the draft up to version 06; GitLab, Zendesk |
+    /// | `X-RateLimit-Remaining` | `X-RateLimit-Reset`, `X-RateLimit-Reset-After` | GitHub, Reddit, Rocket.Chat, Atlassian, Discord |
+    /// | `X-Rate-Limit-Remaining` | `X-Rate-Limit-Reset` | Okta, Twitter |
+    /// | `x-ratelimit-remaining-requests`, `…-tokens` | `x-ratelimit-reset-requests`, `…-tokens` | OpenAI, Groq |
+    /// | `anthropic-ratelimit-requests-remaining` | `anthropic-ratelimit-requests-reset` | Anthropic |
     ///
-    /// If several of these headers are present, the first one in the table is used. A malformed `RateLimit` is ignored
-    /// as a whole. None of them is read if `Age` is above 0, because the response then comes from a cache.
+    /// Below the first row, a reset has any of the forms of `Retry-After`. A delay of more than a day is ignored as
+    /// absurd, but a date is not. A fraction of a remaining call is dropped.
+    ///
+    /// If several quotas are exhausted, the longest delay counts. A malformed `RateLimit` is ignored as a whole. None
+    /// of them is read if `Age` is above 0, because the response then comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
@@ -139,7 +157,7 @@ impl Hints {
         let hint = if should_retry == Some(false) {
             ServerHint::Stop
         } else {
-            self.wait(headers, &until(headers, wall_clock)).map_or(ServerHint::None, ServerHint::After)
+            self.wait(headers, &until(headers, wall_clock))
         };
         Hinted { hint, should_retry }
     }
@@ -168,19 +186,25 @@ impl Hints {
         rate_limit::quota(headers, &until(headers, wall_clock))
     }
 
-    fn wait(&self, headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
+    fn wait(&self, headers: &HeaderMap, until: Until<'_>) -> ServerHint {
         let mut wait = None;
         if self.retry_after_ms {
             wait = RETRY_AFTER_MS.iter().find_map(|name| longest(headers.get_all(name), &milliseconds));
         }
         if wait.is_none() && self.retry_after {
-            let parse = |value: &[u8]| delta_seconds(value).or_else(|| http_date(value).map(until));
-            wait = longest(headers.get_all(RETRY_AFTER), &parse);
+            wait = longest(headers.get_all(RETRY_AFTER), &|value| retry_after(value, until));
         }
         if wait.is_none() && self.rate_limit {
             wait = rate_limit::wait(headers, until);
         }
-        wait
+        match wait {
+            Some(wait) => ServerHint::After(wait),
+            None if self.retry_after_ms && RETRY_AFTER_MS.iter().any(|name| has_value(headers, name)) => {
+                ServerHint::Unreadable
+            }
+            None if self.retry_after && has_value(headers, &RETRY_AFTER) => ServerHint::Unreadable,
+            None => ServerHint::None,
+        }
     }
 }
 
@@ -224,20 +248,31 @@ type Until<'a> = &'a dyn Fn(SystemTime) -> Duration;
 
 /// Returns a function that measures the time until a date on the server's clock.
 fn until(headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> impl Fn(SystemTime) -> Duration {
-    let now =
-        LazyCell::new(|| headers.get(DATE).and_then(|date| http_date(date.as_bytes())).unwrap_or_else(wall_clock));
+    let now = LazyCell::new(|| headers.get(DATE).and_then(|own| date(own.as_bytes())).unwrap_or_else(wall_clock));
     move |date| date.duration_since(*now).unwrap_or(Duration::ZERO)
+}
+
+/// Reads a `Retry-After`: a delay in seconds or with units, or a date in any form.
+fn retry_after(value: &[u8], until: Until<'_>) -> Option<Duration> {
+    if let Some(date) = epoch(value).or_else(|| date(value)) {
+        return Some(until(date));
+    }
+    rounded_up(value).map(Duration::from_secs).or_else(|| with_units(value))
+}
+
+/// Returns `true` if this header contains anything.
+fn has_value(headers: &HeaderMap, name: &HeaderName) -> bool {
+    each(headers.get_all(name)).any(|value| !value.is_empty())
 }
 
 /// Returns the longest delay among a header's values. Values that cannot be parsed are skipped.
 fn longest(values: GetAll<'_, HeaderValue>, parse: &dyn Fn(&[u8]) -> Option<Duration>) -> Option<Duration> {
-    let mut longest = None;
-    for value in values {
-        for member in members(value.as_bytes()) {
-            longest = longest.max(parse(member));
-        }
-    }
-    longest
+    each(values).filter_map(parse).max()
+}
+
+/// Returns each value of a header, on one line or several.
+fn each<'a>(values: GetAll<'a, HeaderValue>) -> impl Iterator<Item = &'a [u8]> {
+    values.into_iter().flat_map(|value| members(value.as_bytes()))
 }
 
 /// Splits a line into values, because a proxy may have joined several. A comma after a day's name is part of a date.
@@ -271,17 +306,4 @@ fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
         }
     }
     retry
-}
-
-/// RFC 9110 §5.6.7: "A recipient that parses a timestamp value in an HTTP field MUST accept all
-/// three HTTP-date formats."
-fn http_date(value: &[u8]) -> Option<SystemTime> {
-    let text = std::str::from_utf8(value).ok()?;
-    if let Ok(date) = httpdate::parse_http_date(text) {
-        return Some(date);
-    }
-    // A leap second is allowed by RFC 5322 and therefore by RFC 9110.
-    let (before, after) = text.rsplit_once(":60").filter(|(_, after)| !after.starts_with(':'))?;
-    let before = httpdate::parse_http_date(&format!("{before}:59{after}")).ok()?;
-    before.checked_add(Duration::from_secs(1))
 }

@@ -1,24 +1,36 @@
 //! The rate-limit headers, which contain the remaining quota and the delay until its reset.
 
 use std::cmp::Ordering;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use http::header::AGE;
 use http::{HeaderMap, HeaderName};
 use reattempt_core::guard::Quota;
 
+use super::date::{date, epoch};
 use super::list::items;
-use super::number::{delta_seconds, digits};
-use super::{Until, longest};
+use super::number::{delta_seconds, rounded_down, rounded_up, with_units};
+use super::{Until, each, longest};
 
-/// The smallest `X-RateLimit-Reset` that is read as Unix time (2001-09-09). Smaller values are delays (up to 31 years).
-const EPOCH_FROM: Duration = Duration::from_secs(1_000_000_000);
+/// A longer delay until a reset is absurd, so that the header is ignored.
+const MOST: Duration = Duration::from_secs(86_400);
 
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-static REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
-static RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
-static X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-static X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// The names of the remaining quota and of the time of its reset.
+static PAIRS: [[HeaderName; 2]; 7] = [
+    pair_of("ratelimit-remaining", "ratelimit-reset"),
+    pair_of("x-ratelimit-remaining", "x-ratelimit-reset"),
+    pair_of("x-ratelimit-remaining", "x-ratelimit-reset-after"),
+    pair_of("x-rate-limit-remaining", "x-rate-limit-reset"),
+    pair_of("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    pair_of("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    pair_of("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+];
+
+const fn pair_of(remaining: &'static str, reset: &'static str) -> [HeaderName; 2] {
+    [HeaderName::from_static(remaining), HeaderName::from_static(reset)]
+}
 
 /// A quota: the remaining calls, and the time until its reset.
 type Left = (u64, Duration);
@@ -26,29 +38,13 @@ type Left = (u64, Duration);
 /// Returns the delay until the reset, if these headers show that no quota is left. `until` measures the time until a
 /// date.
 pub(super) fn wait(headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
-    if is_cached(headers) {
-        return None;
-    }
-    let reset = |left: Left| (left.0 == 0).then_some(left.1);
-    list(headers)
-        .into_iter()
-        .filter_map(reset)
-        .max()
-        .or_else(|| pair(headers, &REMAINING, &RESET).and_then(reset))
-        .or_else(|| of_vendor(headers, until).and_then(reset))
+    quotas(headers, until).filter(|left| left.0 == 0).map(|left| left.1).max()
 }
 
 /// Returns the most restrictive quota.
 #[cold]
 pub(super) fn quota(headers: &HeaderMap, until: Until<'_>) -> Option<Quota> {
-    if is_cached(headers) {
-        return None;
-    }
-    let (remaining, reset) = list(headers)
-        .into_iter()
-        .min_by(by_rate)
-        .or_else(|| pair(headers, &REMAINING, &RESET))
-        .or_else(|| of_vendor(headers, until))?;
+    let (remaining, reset) = quotas(headers, until).min_by(by_rate)?;
     Some(Quota::new(u32::try_from(remaining).unwrap_or(u32::MAX), reset))
 }
 
@@ -58,26 +54,27 @@ fn by_rate(one: &Left, other: &Left) -> Ordering {
     crossed(one, other).cmp(&crossed(other, one)).then(other.1.cmp(&one.1))
 }
 
-/// Returns `true` if the response comes from a cache, so its quota may be outdated.
-fn is_cached(headers: &HeaderMap) -> bool {
-    longest(headers.get_all(AGE), &delta_seconds).is_some_and(|age| !age.is_zero())
+/// Returns every quota in the headers, unless the response comes from a cache, so that they may be outdated.
+fn quotas(headers: &HeaderMap, until: Until<'_>) -> impl Iterator<Item = Left> {
+    let is_cached = longest(headers.get_all(AGE), &delta_seconds).is_some_and(|age| !age.is_zero());
+    let pairs = PAIRS.iter().filter_map(move |names| pair(headers, names, until));
+    (!is_cached).then(|| list(headers).into_iter().chain(pairs)).into_iter().flatten()
 }
 
 /// Returns the quota from two headers. If there are several values, the lowest remaining count and the longest time are
-/// used.
-fn pair(headers: &HeaderMap, remaining: &HeaderName, reset: &HeaderName) -> Option<Left> {
-    let values = headers.get_all(remaining).iter();
-    let remaining = values.filter_map(|value| digits(value.as_bytes().trim_ascii())).min()?;
-    Some((remaining, longest(headers.get_all(reset), &delta_seconds)?))
+/// used. A fraction of a call is none.
+fn pair(headers: &HeaderMap, [remaining, time]: &[HeaderName; 2], until: Until<'_>) -> Option<Left> {
+    let remaining = each(headers.get_all(remaining)).filter_map(rounded_down).min()?;
+    Some((remaining, longest(headers.get_all(time), &|value| reset(value, until))?))
 }
 
-fn of_vendor(headers: &HeaderMap, until: Until<'_>) -> Option<Left> {
-    let (remaining, reset) = pair(headers, &X_REMAINING, &X_RESET)?;
-    let reset = match UNIX_EPOCH.checked_add(reset) {
-        Some(date) if reset >= EPOCH_FROM => until(date),
-        _ => reset,
-    };
-    Some((remaining, reset))
+/// Returns the time until a reset: a delay, or a date in any form.
+fn reset(value: &[u8], until: Until<'_>) -> Option<Duration> {
+    if let Some(date) = epoch(value).or_else(|| date(value)) {
+        return Some(until(date));
+    }
+    let delay = rounded_up(value).map(Duration::from_secs).or_else(|| with_units(value));
+    delay.filter(|delay| *delay <= MOST)
 }
 
 /// Returns the members with `r` and `t`. All field lines form a single list, which is ignored as a whole if it is

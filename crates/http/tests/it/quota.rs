@@ -39,3 +39,59 @@ fn quota_is_read_from_every_family() {
         assert_eq!(quota(Hints::default(), fields), None, "{fields:?}");
     }
 }
+
+/// The forms that services send, with the clock at 2,000,000,000 s.
+// field 20, field 22, field 23
+#[test]
+fn quota_is_read_as_services_send_it() {
+    let read = Hints::none().rate_limit(true);
+    let cases: [(&[(&str, &str)], _); 14] = [
+        // GitLab
+        (&[("ratelimit-remaining", "569"), ("ratelimit-reset", "2000000060")], Some((569, 60))),
+        // A proxy has joined two lines.
+        (&[("x-ratelimit-remaining", "991, 98"), ("x-ratelimit-reset", "60, 30")], Some((98, 60))),
+        (&[("ratelimit-remaining", "7,6"), ("ratelimit-reset", "8")], Some((6, 8))),
+        // Okta, Twitter
+        (&[("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", "2000000002")], Some((0, 2))),
+        // Reddit
+        (&[("x-ratelimit-remaining", "99.5"), ("x-ratelimit-reset", "300")], Some((99, 300))),
+        // Discord
+        (
+            &[
+                ("x-ratelimit-remaining", "0"),
+                ("x-ratelimit-reset", "2000000001.47"),
+                ("x-ratelimit-reset-after", "1.470"),
+            ],
+            Some((0, 2)),
+        ),
+        // Rocket.Chat
+        (&[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "2000000060000")], Some((9, 60))),
+        // Atlassian
+        (&[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "2033-05-18T03:34Z")], Some((9, 40))),
+        // OpenAI
+        (&[("x-ratelimit-remaining-requests", "59"), ("x-ratelimit-reset-requests", "6m0s")], Some((59, 360))),
+        (
+            &[
+                ("x-ratelimit-remaining-requests", "59"),
+                ("x-ratelimit-reset-requests", "1s"),
+                ("x-ratelimit-remaining-tokens", "0"),
+                ("x-ratelimit-reset-tokens", "7s"),
+            ],
+            Some((0, 7)),
+        ),
+        // Anthropic
+        (
+            &[
+                ("anthropic-ratelimit-requests-remaining", "4"),
+                ("anthropic-ratelimit-requests-reset", "2033-05-18T03:33:50Z"),
+            ],
+            Some((4, 30)),
+        ),
+        (&[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "90000")], None),
+        (&[("x-ratelimit-remaining", "-1"), ("x-ratelimit-reset", "60")], None),
+        (&[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "later")], None),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(quota(read, fields), expected, "{fields:?}");
+    }
+}
