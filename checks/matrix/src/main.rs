@@ -2,9 +2,11 @@
 //! table.
 //!
 //! `reattempt-matrix-check` runs all cells. `--tenth SEED` runs a random tenth, as CI does. `--only TEXT` runs the
-//! cells whose name contains a text. `--beside` runs the scenes of the chosen cells by the client alone, below the layer
-//! and below the standard stack, and fails where the client alone succeeds more often. In each cell, all first attempts meet the fault, then the servers recover. The
+//! cells whose name contains a text. In each cell, all first attempts meet the fault, then the servers recover. The
 //! clock is paused, and later attempts wait for the recovery, so no result depends on speed.
+//!
+//! `--beside` runs the scenes of the chosen cells with the client alone, below the layer and below the standard stack.
+//! It fails where the client alone serves more calls.
 
 mod beside;
 mod call;

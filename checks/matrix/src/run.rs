@@ -18,7 +18,7 @@ use crate::expected::{exceptions, objection};
 use crate::fault;
 use crate::leaks::Leaks;
 
-/// What became of the calls of a cell.
+/// The outcome of a cell's calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) calls: usize,

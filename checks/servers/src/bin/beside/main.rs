@@ -24,7 +24,7 @@ use tower::BoxError;
 /// The bound of one scene, which only a hang exceeds.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// What became of the calls of one stack.
+/// The outcome of one stack's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     served: u32,
@@ -151,8 +151,8 @@ async fn at_once(send: &Send, url: &str, method: Method, calls: u32, at_once: u3
     Ok(served.load(Ordering::Relaxed))
 }
 
-/// Begins a GET each 5 ms, whether or not those before it have ended. 40 calls begin while the server is gone. Returns the
-/// number of those that were served.
+/// Begins a GET each 5 ms, whether or not those before it have ended. 40 calls begin while the server is gone. Returns
+/// the number of calls that were served.
 async fn each_5_ms(send: &Send, relay: &mut Relay, calls: u32) -> Result<u32, BoxError> {
     let url = format!("http://{}/", relay.address());
     let (mut ticks, mut tasks, mut served) = (interval(Duration::from_millis(5)), JoinSet::new(), 0);

@@ -103,8 +103,8 @@ fn haproxy(Ports { http1, http2, grpc }: &Ports, back_ends: &[SocketAddr]) -> St
     )
 }
 
-/// A failure takes no back end out of service. By default it is out for ten seconds, so two back ends that are killed in
-/// turn serve nothing for longer than a policy of 20 s lasts.
+/// A failure takes no back end out of service. By default it is out for ten seconds, so two back ends that are killed
+/// in turn serve nothing for longer than a policy of 20 s lasts.
 fn nginx(Ports { http1, http2, grpc }: &Ports, back_ends: &[SocketAddr], folder: &Path) -> String {
     let servers = lines(back_ends, |_, address| format!("    server {address} max_fails=0;\n"));
     let folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
