@@ -11,8 +11,8 @@ use tokio::time::{Instant, interval, sleep};
 use tower::BoxError;
 
 use crate::client::{Body, text};
-use crate::server::CALL;
-use crate::tls::NAME;
+use reattempt_cluster_check::server::CALL;
+use reattempt_cluster_check::tls::NAME;
 
 /// Sends one call, with its retries, and reads the response.
 pub(crate) type Send = Arc<dyn Fn(Request<Body>) -> Answer + std::marker::Send + Sync>;

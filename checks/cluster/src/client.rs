@@ -22,7 +22,7 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-use crate::server::CALL;
+use reattempt_cluster_check::server::CALL;
 
 pub(crate) type Body = Full<Bytes>;
 

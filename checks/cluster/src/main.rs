@@ -8,15 +8,13 @@
 mod calls;
 mod client;
 mod dns;
-mod process;
 mod scenes;
-mod server;
-mod tls;
 mod verdict;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use reattempt_cluster_check::server;
 use tokio::time::timeout;
 use tower::BoxError;
 

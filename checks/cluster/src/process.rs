@@ -21,32 +21,38 @@ const BOUND: Duration = Duration::from_secs(10);
 
 /// The conditions of all servers of a cluster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup {
-    pub(crate) https: bool,
+pub struct Setup {
+    /// TLS, with a new certificate.
+    pub https: bool,
     /// The time of each request.
-    pub(crate) work: Duration,
+    pub work: Duration,
 }
 
 /// Servers as processes, and the folder that they share. All of it is gone with this value.
 #[derive(Debug)]
-pub(crate) struct Cluster {
-    pub(crate) setup: Setup,
+pub struct Cluster {
+    /// The conditions of all servers.
+    pub setup: Setup,
     store: PathBuf,
     running: BTreeMap<SocketAddr, Child>,
-    pub(crate) outages: Vec<Outage>,
+    /// The outages so far.
+    pub outages: Vec<Outage>,
 }
 
 /// The time in which a server did not answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outage {
-    pub(crate) address: SocketAddr,
-    pub(crate) from: Instant,
+pub struct Outage {
+    /// The server's address.
+    pub address: SocketAddr,
+    /// The moment from which the server did not answer.
+    pub from: Instant,
     /// The moment from which no attempt is at the old process any more, or it answers again.
-    pub(crate) to: Instant,
+    pub to: Instant,
 }
 
 impl Cluster {
-    pub(crate) fn new(name: &str, setup: Setup) -> Result<Self, BoxError> {
+    /// Makes the folder that the servers of a scene share.
+    pub fn new(name: &str, setup: Setup) -> Result<Self, BoxError> {
         let store = std::env::temp_dir().join(format!("reattempt-cluster-{}-{name}", std::process::id()));
         std::fs::create_dir_all(keys(&store))?;
         let this = Self { setup, store, running: BTreeMap::new(), outages: Vec::new() };
@@ -56,22 +62,23 @@ impl Cluster {
         Ok(this)
     }
 
-    pub(crate) fn store(&self) -> &Path {
+    /// Returns the folder that the servers share.
+    pub fn store(&self) -> &Path {
         &self.store
     }
 
     /// Returns the addresses of the servers that run.
-    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+    pub fn addresses(&self) -> Vec<SocketAddr> {
         self.running.keys().copied().collect()
     }
 
     /// Starts a server on a free port.
-    pub(crate) async fn start(&mut self) -> Result<SocketAddr, BoxError> {
+    pub async fn start(&mut self) -> Result<SocketAddr, BoxError> {
         self.start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
     /// Starts a server, and waits until it listens.
-    pub(crate) async fn start_at(&mut self, address: SocketAddr) -> Result<SocketAddr, BoxError> {
+    pub async fn start_at(&mut self, address: SocketAddr) -> Result<SocketAddr, BoxError> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("server")
             .arg(address.to_string())
@@ -102,7 +109,7 @@ impl Cluster {
     }
 
     /// Ends a server by SIGKILL.
-    pub(crate) async fn kill(&mut self, address: SocketAddr) -> Result<(), BoxError> {
+    pub async fn kill(&mut self, address: SocketAddr) -> Result<(), BoxError> {
         let from = Instant::now();
         self.signal(address, Signal::KILL)?;
         self.ended(address).await?;
@@ -111,14 +118,14 @@ impl Cluster {
     }
 
     /// Ends a server by SIGTERM: it answers what is in flight, and closes its connections.
-    pub(crate) async fn terminate(&mut self, address: SocketAddr) -> Result<(), BoxError> {
+    pub async fn terminate(&mut self, address: SocketAddr) -> Result<(), BoxError> {
         self.signal(address, Signal::TERM)?;
         let status = self.ended(address).await?;
         if status.success() { Ok(()) } else { Err(format!("a server ended with {status}").into()) }
     }
 
     /// Stops a server for a time by SIGSTOP. The system goes on to accept connections for it.
-    pub(crate) async fn stop(&mut self, address: SocketAddr, time: Duration) -> Result<(), BoxError> {
+    pub async fn stop(&mut self, address: SocketAddr, time: Duration) -> Result<(), BoxError> {
         let from = Instant::now();
         self.signal(address, Signal::STOP)?;
         tokio::time::sleep(time).await;
@@ -128,7 +135,7 @@ impl Cluster {
     }
 
     /// Returns the number of each POST that was carried out, in order.
-    pub(crate) fn ledger(&self) -> Result<Vec<u64>, BoxError> {
+    pub fn ledger(&self) -> Result<Vec<u64>, BoxError> {
         let text = std::fs::read_to_string(ledger(&self.store))?;
         Ok(text.lines().map(str::parse).collect::<Result<_, _>>()?)
     }
@@ -144,14 +151,14 @@ impl Drop for Cluster {
 
 /// A port at which packets vanish: its queue of connections is full, so the system drops attempts to connect.
 #[derive(Debug)]
-pub(crate) struct BlackHole {
+pub struct BlackHole {
     _full: Vec<TcpStream>,
     _listener: tokio::net::TcpListener,
 }
 
 impl BlackHole {
     /// Takes a port that a server had.
-    pub(crate) async fn at(address: SocketAddr) -> Result<Self, BoxError> {
+    pub async fn at(address: SocketAddr) -> Result<Self, BoxError> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;

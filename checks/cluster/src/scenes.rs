@@ -15,9 +15,9 @@ use crate::calls::{Kind, Load, Send, request};
 use crate::client::{Attempts, Body, Maker, Node};
 use crate::dns::Answer::{Code, Servers, Silence};
 use crate::dns::{Zone, resolve};
-use crate::process::{BlackHole, Cluster, Setup};
-use crate::tls;
 use crate::verdict::Verdict;
+use reattempt_cluster_check::process::{BlackHole, Cluster, Setup};
+use reattempt_cluster_check::tls;
 
 /// Something that happens to a cluster under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
-//! One server: it answers a GET, and carries a POST out by a line in the ledger.
+//! One server: it answers a GET, and carries a POST or a gRPC call out by a line in the ledger.
 
+use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
+use std::future::ready;
 use std::io::{ErrorKind, Read, Write, stdin, stdout};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,8 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -26,13 +30,15 @@ use tower::BoxError;
 use crate::tls;
 
 /// The header with the number of a call.
-pub(crate) const CALL: &str = "x-call";
+pub const CALL: &str = "x-call";
 
 /// The time in which the attempts in flight may end after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// The most streams of a connection.
 const STREAMS: u32 = 400;
+
+type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
 /// The data that all servers share, as a database would have it.
 #[derive(Debug)]
@@ -44,19 +50,19 @@ struct Store {
 }
 
 /// Returns the file of the ledger in the folder of the store.
-pub(crate) fn ledger(store: &Path) -> PathBuf {
+pub fn ledger(store: &Path) -> PathBuf {
     store.join("ledger")
 }
 
 /// Returns the folder with a file for each idempotency key.
-pub(crate) fn keys(store: &Path) -> PathBuf {
+pub fn keys(store: &Path) -> PathBuf {
     store.join("keys")
 }
 
 /// Serves until SIGTERM, or until the process that has started it is gone.
 ///
 /// The arguments are the address, the folder of the store, the milliseconds of each request, and `http` or `https`.
-pub(crate) async fn run(arguments: &[String]) -> Result<(), BoxError> {
+pub async fn run(arguments: &[String]) -> Result<(), BoxError> {
     let [address, store, work, scheme] = arguments else { return Err("server ADDRESS STORE MS SCHEME".into()) };
     let store = Path::new(store);
     let acceptor = match &**scheme {
@@ -115,10 +121,10 @@ where
     watcher.watch(connection).await
 }
 
-async fn answer(store: Arc<Store>, request: Request<Incoming>) -> Result<Response<Empty<Bytes>>, BoxError> {
+async fn answer(store: Arc<Store>, request: Request<Incoming>) -> Result<Response<Answer>, BoxError> {
     let (head, body) = request.into_parts();
+    let is_grpc = head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     body.collect().await?;
-    sleep(store.work).await;
     if head.method == Method::POST {
         let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let call = header(CALL).ok_or("a POST without the number of its call")?;
@@ -127,9 +133,21 @@ async fn answer(store: Arc<Store>, request: Request<Incoming>) -> Result<Respons
             (&store.ledger).write_all(format!("{call}\n").as_bytes())?;
         }
     }
-    let mut response = Response::new(Empty::new());
+    // A server that is killed now has carried the request out, and its client cannot know.
+    sleep(store.work).await;
+    let mut response = Response::new(if is_grpc { empty_message() } else { Empty::new().boxed_unsync() });
     *response.status_mut() = StatusCode::OK;
+    if is_grpc {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    }
     Ok(response)
+}
+
+/// Returns the body of a unary gRPC response: a message without fields, and the status OK.
+fn empty_message() -> Answer {
+    let status = (HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"));
+    let trailers = Ok(HeaderMap::from_iter([status]));
+    Full::from(&[0; 5][..]).with_trailers(ready(Some(trailers))).boxed_unsync()
 }
 
 impl Store {

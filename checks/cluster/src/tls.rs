@@ -11,10 +11,10 @@ use tokio_rustls::TlsAcceptor;
 use tower::BoxError;
 
 /// The name of the service in all requests and in its certificate. No resolver knows it.
-pub(crate) const NAME: &str = "orders.example";
+pub const NAME: &str = "orders.example";
 
 /// Makes the certificate and its key, and writes both into the store.
-pub(crate) fn make(store: &Path) -> Result<(), BoxError> {
+pub fn make(store: &Path) -> Result<(), BoxError> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
     fs::write(store.join("certificate"), made.cert.der())?;
     fs::write(store.join("key"), made.signing_key.serialize_der())?;
@@ -26,7 +26,7 @@ fn certificate(store: &Path) -> Result<CertificateDer<'static>, BoxError> {
 }
 
 /// Returns the TLS of a server.
-pub(crate) fn acceptor(store: &Path) -> Result<TlsAcceptor, BoxError> {
+pub fn acceptor(store: &Path) -> Result<TlsAcceptor, BoxError> {
     let key = PrivateKeyDer::Pkcs8(fs::read(store.join("key"))?.into());
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
@@ -37,7 +37,7 @@ pub(crate) fn acceptor(store: &Path) -> Result<TlsAcceptor, BoxError> {
 }
 
 /// Returns the TLS of a client that trusts the certificate in the store, if there is one.
-pub(crate) fn client(store: &Path) -> Result<ClientConfig, BoxError> {
+pub fn client(store: &Path) -> Result<ClientConfig, BoxError> {
     let mut roots = RootCertStore::empty();
     if let Ok(certificate) = certificate(store) {
         roots.add(certificate)?;

@@ -8,7 +8,7 @@ use tower::BoxError;
 
 use crate::calls::{Done, Kind};
 use crate::client::Attempts;
-use crate::process::{Cluster, Outage};
+use reattempt_cluster_check::process::{Cluster, Outage};
 
 /// The least success of calls that may be repeated.
 const GOAL: f64 = 0.999;

@@ -27,6 +27,8 @@ pub(crate) enum Library {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stack {
+    /// The client alone, which only `--beside` runs.
+    Bare,
     Retry,
     Hedge,
     Standard,

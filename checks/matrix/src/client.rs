@@ -72,11 +72,15 @@ pub(crate) struct Target<'a> {
 
 /// Puts the stack of the cell around a client, and boxes the bodies and errors.
 macro_rules! stacked {
-    ($exchange:expr, $target:expr, $leaks:expr, $protocol:expr, $standard:expr, $inner:expr) => {{
+    ($exchange:expr, $target:expr, $leaks:expr, $protocol:expr, $standard:expr, $inner:expr) => {
+        stacked!($exchange, $target, $leaks, $protocol, $standard, $inner.clone(), $inner)
+    };
+    ($exchange:expr, $target:expr, $leaks:expr, $protocol:expr, $standard:expr, $inner:expr, $bare:expr) => {{
         let (leaks, inner) = ($leaks, $inner);
         let retries = RetryPolicy::with($protocol).backoff(Constant::immediate()).max_elapsed(None);
         let retries = retries.budget(leaks.budget()).attempt_timeout(ATTEMPT_TIMEOUT);
         match $exchange.cell.stack {
+            Stack::Bare => boxed_service!($bare),
             Stack::Retry => boxed_service!(ServiceBuilder::new().layer(RetryLayer::new(retries)).service(inner)),
             Stack::Hedge => {
                 let hedges = HedgePolicy::with($protocol).delay(HEDGE_DELAY).max_elapsed(None).budget(leaks.budget());
@@ -130,7 +134,8 @@ pub(crate) fn client(exchange: &Arc<Exchange>, target: &Target<'_>, leaks: &mut 
         (Library::HyperUtil, false) => {
             let inner = gated(hyper::<ReplayBody<RequestBody>>(exchange, target)?, exchange);
             let standard = |leaks: &Leaks| standard_http(leaks, Http::new());
-            Client::Http(stacked!(exchange, target, leaks, Http::new(), standard, inner))
+            let bare = gated(hyper::<RequestBody>(exchange, target)?, exchange);
+            Client::Http(stacked!(exchange, target, leaks, Http::new(), standard, inner, bare))
         }
     })
 }
@@ -184,8 +189,9 @@ fn reqwest(exchange: &Exchange, target: &Target<'_>) -> Result<reqwest::Client, 
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
         .tls_backend_preconfigured(config);
+    // The client alone keeps its own retries.
+    let builder = if exchange.cell.stack == Stack::Bare { builder } else { builder.retry(reqwest::retry::never()) };
     Ok(if http2 { builder.http2_prior_knowledge() } else { builder.http1_only() }.build()?)
 }
 

@@ -4,7 +4,11 @@
 //! `reattempt-matrix-check` runs all cells. `--tenth SEED` runs a random tenth, as CI does. `--only TEXT` runs the
 //! cells whose name contains a text. In each cell, all first attempts meet the fault, then the servers recover. The
 //! clock is paused, and later attempts wait for the recovery, so no result depends on speed.
+//!
+//! `--beside` runs the scenes of the chosen cells with the client alone, below the layer and below the standard stack.
+//! It fails where the client alone serves more calls.
 
+mod beside;
 mod call;
 mod cell;
 mod client;
@@ -23,7 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use cell::Cell;
+use beside::Beside;
+use cell::{Cell, Stack};
 use indicatif::{ProgressBar, ProgressStyle};
 use reattempt_faults::Tls;
 use table::Table;
@@ -55,19 +60,24 @@ fn main() -> ExitCode {
 struct Choice {
     tenth: Option<u64>,
     only: Option<String>,
+    beside: bool,
 }
 
 impl Choice {
     fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, BoxError> {
         let mut choice = Self::default();
         while let Some(option) = arguments.next() {
+            if option == "--beside" {
+                choice.beside = true;
+                continue;
+            }
             let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;
             match &*option {
                 "--tenth" => {
                     choice.tenth = Some(value.parse().map_err(|_| format!("--tenth {value}: the seed is a number"))?);
                 }
                 "--only" => choice.only = Some(value),
-                _ => return Err(format!("{option} is not known: --tenth SEED, --only TEXT").into()),
+                _ => return Err(format!("{option} is not known: --tenth SEED, --only TEXT, --beside").into()),
             }
         }
         Ok(choice)
@@ -81,7 +91,9 @@ impl Choice {
             let named = self.only.as_ref().is_none_or(|text| cell.to_string().contains(text.as_str()));
             match cell.left_out() {
                 _ if !drawn || !named => {}
+                _ if self.beside && cell.stack != Stack::Retry => {}
                 Some(reason) => *left_out.entry(reason).or_default() += 1,
+                None if self.beside => cells.extend(beside::STACKS.map(|stack| Cell { stack, ..cell })),
                 None => cells.push(cell),
             }
         }
@@ -100,6 +112,9 @@ fn mixed(seed: u64) -> u64 {
 /// Runs the cells. Returns `true` if all are as expected.
 fn check(choice: &Choice) -> Result<bool, BoxError> {
     let began = Instant::now();
+    if let Some(seed) = choice.tenth {
+        writeln!(stdout(), "the tenth of seed {seed}")?;
+    }
     let (cells, left_out) = choice.cells();
     let number = cells.len();
     let panics = count_panics();
@@ -125,12 +140,16 @@ fn check(choice: &Choice) -> Result<bool, BoxError> {
     let bar = ProgressBar::new(number as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} cells, {msg} wrong, {eta} left")?);
     bar.set_message("0");
-    let (mut table, mut failures) = (Table::default(), Vec::new());
+    let (mut table, mut beside, mut failures) = (Table::default(), Beside::default(), Vec::new());
     for _ in 0..number {
         match results.recv_timeout(HANGS) {
             Ok((cell, ended)) => {
                 table.add(cell, ended.is_ok());
-                failures.extend(ended.err().map(|failure| format!("{cell}: {failure}")));
+                match ended {
+                    Ok(counts) if choice.beside => failures.extend(beside.add(cell, counts)),
+                    Ok(_) => {}
+                    Err(failure) => failures.push(format!("{cell}: {failure}")),
+                }
             }
             Err(_) => {
                 failures.extend(locked(&running).iter().map(|cell| format!("{cell}: hangs")));
@@ -146,7 +165,10 @@ fn check(choice: &Choice) -> Result<bool, BoxError> {
     for failure in failures.iter().take(PRINTED) {
         writeln!(out, "{failure}")?;
     }
-    writeln!(out, "{table}")?;
+    match choice.beside {
+        true => writeln!(out, "{beside}")?,
+        false => writeln!(out, "{table}")?,
+    }
     for (reason, cells) in left_out {
         writeln!(out, "{cells} cells are left out: {reason}")?;
     }

@@ -1,23 +1,36 @@
 //! One cell: its servers, its calls, and the differences from the expectation.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
 use reattempt_faults::{Faults, Http2, Ledger, Relay, Reply, Rule, Script, Server, Step, Tls, WireFault};
 use tokio::runtime::Builder;
 use tokio::task::yield_now;
+use tokio::time::timeout;
 use tower::BoxError;
 
 use crate::call::call;
 use crate::cell::{Cell, Fault, Kind, Protocol, Security, Stack};
 use crate::client::{ATTEMPT_TIMEOUT, Client, HEDGE_DELAY, Target, client};
-use crate::exchange::{Exchange, Observed};
+use crate::exchange::{End, Exchange, Observed};
 use crate::expected::{exceptions, objection};
 use crate::fault;
 use crate::leaks::Leaks;
 
-/// Runs a cell. Returns its differences from the expectation.
-pub(crate) fn run(cell: Cell, tls: &Tls, other: &Tls) -> Result<(), String> {
+/// The outcome of a cell's calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) calls: usize,
+    pub(crate) served: usize,
+    /// Attempts below the layers.
+    pub(crate) attempts: usize,
+    /// Requests that reached a server again.
+    pub(crate) repeats: usize,
+}
+
+/// Runs a cell. Its differences from the expectation are the error.
+pub(crate) fn run(cell: Cell, tls: &Tls, other: &Tls) -> Result<Counts, String> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -39,7 +52,7 @@ pub(crate) fn url(security: Security, address: SocketAddr) -> String {
     }
 }
 
-async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<(), String>, BoxError> {
+async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<Counts, String>, BoxError> {
     let ledger = Ledger::new();
     let servers = if cell.stack == Stack::Endpoints { 2 } else { 1 };
     let mut places = Vec::new();
@@ -53,7 +66,12 @@ async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<()
     let calls = (0..cell.calls).map(|number| {
         let (client, exchange, base) = (cloned(&client), &exchange, &base);
         async move {
-            let end = call(client, cell, base, number).await;
+            let call = call(client, cell, base, number);
+            let end = match cell.stack {
+                // A client alone has no time limit.
+                Stack::Bare => timeout(ATTEMPT_TIMEOUT, call).await.unwrap_or(End::Stalled),
+                _ => call.await,
+            };
             exchange.call_over();
             (number, end)
         }
@@ -67,6 +85,16 @@ async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<()
     drop(client);
     let observe = |(number, end)| Observed { attempts: exchange.attempts(number), end };
     let all = ends.into_iter().map(observe).collect::<Vec<_>>();
+    let arrivals = ledger.arrivals();
+    let counts = Counts {
+        calls: cell.calls,
+        served: all.iter().filter(|observed| observed.end == End::Served).count(),
+        attempts: all.iter().map(|observed| observed.attempts).sum(),
+        repeats: arrivals.len() - arrivals.iter().map(|arrival| &arrival.call).collect::<HashSet<_>>().len(),
+    };
+    if cell.stack == Stack::Bare {
+        return Ok(Ok(counts));
+    }
     let mut objections = all.iter().enumerate().filter_map(|(number, observed)| {
         objection(&cell, observed).map(|objection| format!("call {number}: {objection}"))
     });
@@ -83,7 +111,7 @@ async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<()
     places.iter_mut().for_each(|place| place.relay = None);
     ledger.all_closed().await;
     found.extend(violations(cell, &ledger));
-    Ok(if found.is_empty() { Ok(()) } else { Err(found.join("; ")) })
+    Ok(if found.is_empty() { Ok(counts) } else { Err(found.join("; ")) })
 }
 
 fn cloned(client: &Client) -> Client {
