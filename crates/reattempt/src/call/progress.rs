@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_control::EndpointId;
+use reattempt_core::event::sent_after_failure;
 use reattempt_core::{
     Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, Proof, Schedule, StopReason,
     Verdict,
@@ -185,8 +186,7 @@ impl<D: Delays> Progress<D> {
     /// Records that an attempt is being sent at `now`, which uses its permit.
     pub(crate) fn on_send(&mut self, now: Instant) {
         self.noted = false;
-        // It was sent after the failure that it follows, even if both have the same millisecond.
-        self.sent = clock::since_epoch(now).saturating_add(Duration::from_millis(1));
+        self.sent = sent_after_failure(clock::since_epoch(now));
         self.call.on_send();
     }
 
