@@ -10,8 +10,8 @@ use std::time::Duration;
 use reattempt_control::EndpointId;
 use reattempt_core::event::sent_after_failure;
 use reattempt_core::{
-    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, Proof, Schedule, StopReason,
-    Verdict,
+    Account, Budget, Call, Decision, Delays, Evidence, FailedAttempt, Failure, FailureKind, Limits, Proof, Schedule,
+    StopReason, Work,
 };
 
 use super::context::CallContext;
@@ -113,8 +113,6 @@ impl<D: Delays> Progress<D> {
         B: Budget,
     {
         let verdict = attempt.classification.verdict;
-        let proof = if attempt.refused.is_some() { Some(Proof::NotSent) } else { attempt.evidence().proof() };
-        self.unproven |= !matches!(verdict, Verdict::NotProcessed(_)) && attempt.undone.is_none();
         let elapsed = now.saturating_duration_since(self.started);
         let failed = FailedAttempt {
             can_wait: if context.own_timer { || true } else { clock::has_timer },
@@ -134,12 +132,16 @@ impl<D: Delays> Progress<D> {
             &settings.budget,
             &mut self.random,
         );
+        let evidence = self.call.evidence();
+        self.unproven |= evidence.is_some_and(|evidence| evidence.work == Work::Maybe);
         if decision == Decision::Return(StopReason::Permanent) {
             return Err(StopReason::Permanent);
         }
         // An attempt that is replaced may have any code, even one that is not a failure (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
-        let cause = settings.causes.record(failed.destination, &failed.evidence(), failed.now);
+        let cause = evidence.and_then(|evidence| settings.causes.record(failed.destination, evidence, failed.now));
+        let not_sent = attempt.refused.map(|_| Proof::NotSent);
+        let proof = not_sent.or_else(|| evidence.and_then(Evidence::proof));
         let outcome = AttemptOutcome::Failed { failure, error, cause };
         let ended = self.earlier.0.saturating_add(elapsed);
         self.log.record(ended, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
