@@ -81,6 +81,12 @@ impl<D: Delays> Progress<D> {
         }
     }
 
+    /// Returns the time at which the last attempt was sent.
+    #[cfg(feature = "http")]
+    pub(crate) fn sent(&self) -> Duration {
+        self.sent
+    }
+
     /// Returns `true` if a failed attempt may have been processed.
     pub(crate) fn is_unproven(&self) -> bool {
         self.unproven
