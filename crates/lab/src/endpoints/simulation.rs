@@ -10,7 +10,6 @@ use reattempt::guard::contract::Health;
 use reattempt::profile;
 use reattempt::schedule::{CallRandom, Delays, SharedSchedule};
 use reattempt::{RetryBudget, Verdict};
-use reattempt_core::event::sent_after_failure;
 use reattempt_core::{Account, Call, CallEnd, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms};
 use serde::Serialize;
 
@@ -317,7 +316,6 @@ impl Run {
 
     fn fail(&mut self, call: u64, verdict: Verdict, elsewhere: bool, (sent, now): (Duration, Duration)) {
         let Some(client) = self.calls.get_mut(&call) else { return };
-        let sent = if client.retries.is_some() { sent_after_failure(sent) } else { sent };
         let retries = client.retries.get_or_insert_with(|| Call::new(&self.schedule));
         let elapsed = now.saturating_sub(Duration::from_nanos(client.started));
         let failed = FailedAttempt::new(verdict, SERVICE_NAME, now);
