@@ -6,6 +6,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::event::is_member;
 use crate::guard::Health;
 use crate::{Failure, FailureKind, Undone, Verdict};
 
@@ -198,7 +199,7 @@ impl Evidence {
     /// Returns `true` if the failure belongs to the event whose first failure was seen at `seen`.
     #[must_use]
     pub fn is_of_event(&self, seen: Duration) -> bool {
-        self.is_shared() && self.sent <= seen
+        self.is_shared() && is_member(self.sent, seen)
     }
 
     /// Returns `true` if time ran out while the attempt waited for its caller, so that the failure shows nothing about

@@ -50,6 +50,7 @@ mod classification;
 mod combinators;
 mod config_error;
 mod decide;
+pub mod event;
 mod evidence;
 mod failure;
 mod for_failures;

@@ -27,6 +27,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reattempt_core::event::is_member;
 use reattempt_core::{FailureKind, PermitIssuer};
 
 use super::bucket::Take;
@@ -333,7 +334,7 @@ fn doubted(state: u64, event: Event, now: u64) -> (u64, bool) {
     match event.cause {
         Cause::Local => (state, false),
         Cause::Own => (doubted(), false),
-        Cause::Shared { sent } if state & EVENT != 0 && tick(sent) <= state & TICK => (state, true),
+        Cause::Shared { sent } if state & EVENT != 0 && is_member(tick(sent), state & TICK) => (state, true),
         Cause::Shared { .. } => {
             let opened = doubted() | EVENT;
             let grants = allows_retry(opened) && tokens_of(opened) >= MOST_DEBT + TOKEN;

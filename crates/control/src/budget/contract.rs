@@ -31,11 +31,11 @@ impl Budget for RetryBudget {
         }
     }
 
-    /// Adds doubt to a cautious budget if the server refused the request, and returns `true` if retries are still
-    /// granted. An endpoint without a connection adds none, because another endpoint may be well. Other kinds of budget
-    /// permit every replacement.
+    /// Adds doubt if the server refused the request, and returns `true` if the doubt is at most 3. An endpoint without
+    /// a connection adds none, because another endpoint may be well. In kinds other than a cautious budget, only
+    /// refused requests add doubt. An unlimited budget permits every replacement.
     fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
-        let (Kind::Cautious(_), Some(buckets)) = (self.state.settings.kind, &self.state.buckets) else { return true };
+        let Some(buckets) = self.state.brake.as_ref().or(self.state.buckets.as_ref()) else { return true };
         match evidence.undone {
             Some(_) => buckets.record(destination, event(evidence, Wants::Replacement), now).is_some(),
             None => buckets.allows_moves(destination),
@@ -46,9 +46,13 @@ impl Budget for RetryBudget {
     /// retry returned its cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
-        if !self.is_full() && (retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..))) {
+        if self.is_full() {
+            return;
+        }
+        if retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)) {
             self.state.buckets.iter().for_each(|buckets| buckets.on_success(destination));
         }
+        self.state.brake.iter().for_each(|buckets| buckets.on_success(destination));
     }
 
     #[inline]

@@ -46,6 +46,10 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// A call that ends with any response other than a retryable failure is recorded as one success. All buckets start
 /// full.
 ///
+/// A request that the server refused before processing it is replaced without a token. Every kind but `unlimited` stops
+/// this while refusals outweigh successes, by the doubt of [`cautious`](Self::cautious). Otherwise a server that
+/// refuses everything would get twice its load.
+///
 /// The *trickle* is the number of tokens added per second. With a ratio or a rate, each bucket guarantees, over any
 /// period: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the net cost
 /// of retries. [`cautious`](Self::cautious) documents its own bounds. All bounds are exact, because tokens are counted
@@ -99,6 +103,8 @@ pub(super) struct State {
     pub(super) settings: Settings,
     /// `None` if every retry is granted.
     pub(super) buckets: Option<Destinations>,
+    /// Cautious buckets, whose doubt limits free replacements. `None` if `buckets` are cautious or there are none.
+    pub(super) brake: Option<Destinations>,
     /// The number of buckets that a success would change, or 0 if only time adds tokens.
     pub(super) not_full: Arc<NotFull>,
     /// On its own cache line, because writes for a failing destination must not slow down successes of others.
@@ -348,7 +354,8 @@ impl RetryBudget {
         let same_kind = std::mem::discriminant(&new.kind) == std::mem::discriminant(&old.kind);
         if same_kind && new.max_destinations.is_some() == old.max_destinations.is_some() {
             let both = self.state.buckets.iter().zip(&former.state.buckets);
-            both.for_each(|(buckets, former)| buckets.restore(former));
+            let brakes = self.state.brake.iter().zip(&former.state.brake);
+            both.chain(brakes).for_each(|(buckets, former)| buckets.restore(former));
         }
         self
     }
@@ -366,8 +373,8 @@ impl RetryBudget {
     ///
     /// Like [`balance`](Self::balance), this method reads no clock.
     pub fn is_full_for(&self, destination: &str) -> bool {
-        let buckets = self.state.buckets.as_ref();
-        self.state.not_full.count() == 0 || buckets.is_none_or(|buckets| buckets.is_full(destination))
+        let mut both = self.state.buckets.iter().chain(&self.state.brake);
+        self.state.not_full.count() == 0 || both.all(|buckets| buckets.is_full(destination))
     }
 
     /// Returns every destination that has its own bucket, with its [`balance`](Self::balance), sorted by name.
@@ -391,9 +398,10 @@ impl RetryBudget {
             Kind::Tokens(rule) if rule.ratio == 0 => Arc::new(NotFull::new()),
             _ => Arc::clone(&not_full),
         };
-        let rule = settings.kind.bucket_rule();
-        let buckets = rule.map(|rule| Destinations::new(settings.max_destinations, rule, counted));
-        Self { state: Arc::new(State { settings, buckets, not_full, refusals: Apart::default() }) }
+        let most = settings.max_destinations;
+        let buckets = settings.kind.bucket_rule().map(|rule| Destinations::new(most, rule, counted));
+        let brake = settings.kind.brake_rule().map(|rule| Destinations::new(most, rule, Arc::clone(&not_full)));
+        Self { state: Arc::new(State { settings, buckets, brake, not_full, refusals: Apart::default() }) }
     }
 }
 

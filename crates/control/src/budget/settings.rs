@@ -15,6 +15,9 @@ pub(super) const RATIO: f64 = 0.1;
 /// one call per second each would keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
 
+/// The default of a cautious budget.
+const CAUTION: Caution =
+    Caution { capacity: 10 * TOKEN, credit: TOKEN / 5, debt: cautious::MOST_DEBT_TOKENS as u64 * TOKEN };
 const CAUTIOUS_LEAST: u64 = cautious::LEAST_TOKENS as u64 * TOKEN;
 const CAUTIOUS_MOST: u64 = cautious::MOST_TOKENS as u64 * TOKEN;
 
@@ -100,6 +103,15 @@ impl Kind {
         }
     }
 
+    /// Returns the settings of the buckets whose doubt limits free replacements, unless the kind has doubt or limits
+    /// nothing.
+    pub(super) fn brake_rule(self) -> Option<BucketRule> {
+        match self {
+            Self::Unlimited | Self::Cautious(_) => None,
+            Self::Tokens(_) | Self::Quota(..) => Some(BucketRule::Cautious(CAUTION)),
+        }
+    }
+
     /// Returns a warning if the share or the burst of retries is unusual. No range is recommended for a quota.
     fn validate(&self) -> Option<Warning> {
         match self {
@@ -117,11 +129,7 @@ impl Kind {
 impl Settings {
     pub(crate) const UNLIMITED: Self = Self { max_destinations: None, ..Self::of(Kind::Unlimited) };
 
-    pub(crate) const CAUTIOUS: Self = Self::of(Kind::Cautious(Caution {
-        capacity: 10 * TOKEN,
-        credit: TOKEN / 5,
-        debt: cautious::MOST_DEBT_TOKENS as u64 * TOKEN,
-    }));
+    pub(crate) const CAUTIOUS: Self = Self::of(Kind::Cautious(CAUTION));
 
     const fn of(kind: Kind) -> Self {
         Self {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use reattempt_core::event::is_member;
+
 use crate::sync::{AtomicU64, Ordering};
 
 /// The time at which the first failure of the last event was seen, in nanoseconds plus 1, or 0 before any event.
@@ -15,12 +17,12 @@ impl EventWord {
     /// `false` if the attempt was sent before the last event was seen. The failure is then a member of that event.
     pub(crate) fn opens(&self, sent: Duration, now: Duration) -> bool {
         let (sent, opened) = (nanoseconds(sent), nanoseconds(now).saturating_add(1));
-        let mut seen = self.0.load(Ordering::Relaxed);
-        while sent >= seen {
+        let mut word = self.0.load(Ordering::Relaxed);
+        while word.checked_sub(1).is_none_or(|seen| !is_member(sent, seen)) {
             // If another thread opens an event first, this failure is usually a member of it.
-            match self.0.compare_exchange(seen, opened, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.0.compare_exchange(word, opened, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
-                Err(other) => seen = other,
+                Err(other) => word = other,
             }
         }
         false

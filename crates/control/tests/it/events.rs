@@ -141,22 +141,35 @@ fn overload_is_never_shared() {
     assert!(doubt(&budget).contains("with doubt 4"), "{budget:?}");
 }
 
-/// A server that refuses every stream gets no more than three flights twice.
+/// A server that refuses every stream gets no more than three flights twice, whatever limits the retries.
 // C-2, CI-3
 #[test]
 fn refused_streams_are_replaced_three_times() {
-    let budget = RetryBudget::cautious();
-    let refuse = |number: u64| {
-        let sent = START + ms(10 * number);
-        (0..100).filter(|_| budget.on_unprocessed("a", &refused(sent), sent + ms(5))).count()
-    };
-    let flights: Vec<_> = (0..10).map(refuse).collect();
-    assert_eq!((&flights[..4], flights[4..].iter().sum::<usize>()), (&[100, 100, 100, 0][..], 0));
-    assert_eq!(budget.balance("a"), 10.0, "no tokens");
-    budget.on_success("a", 0);
-    budget.on_success("a", 0);
-    (0..4).for_each(|_| budget.on_success("a", 0));
-    assert_eq!(refuse(20), 100);
+    let kinds = [
+        RetryBudget::cautious(),
+        RetryBudget::percent(20),
+        RetryBudget::rate(1.0, 10.0),
+        RetryBudget::aws_quota(),
+        RetryBudget::ratio(0.1).shared(true),
+    ];
+    for budget in kinds {
+        let refuse = |budget: &RetryBudget, number: u64| {
+            let sent = START + ms(10 * number);
+            (0..100).filter(|_| budget.on_unprocessed("a", &refused(sent), sent + ms(5))).count()
+        };
+        let full = budget.balance("a");
+        let flights: Vec<_> = (0..10).map(|number| refuse(&budget, number)).collect();
+        assert_eq!((&flights[..4], flights[4..].iter().sum::<usize>()), (&[100, 100, 100, 0][..], 0), "{budget:?}");
+        assert_eq!(budget.balance("a"), full, "no tokens");
+        assert!(!budget.is_full() && !budget.is_full_for("a"), "successes remove the doubt: {budget:?}");
+        let other = budget.clone().capacity(5.0).continuing(&budget);
+        assert_eq!(refuse(&other, 15), 0, "new settings keep the doubt: {budget:?}");
+        (0..6).for_each(|retries| budget.on_success("a", retries));
+        assert!(budget.is_full(), "{budget:?}");
+        assert_eq!(refuse(&budget, 20), 100, "{budget:?}");
+    }
+    let unlimited = RetryBudget::unlimited();
+    assert!((0..100).all(|_| unlimited.on_unprocessed("a", &refused(START), START + ms(5))), "it limits nothing");
 }
 
 /// Moves to another endpoint leave no trace, and end once the doubt exceeds 2.

@@ -62,8 +62,8 @@ pub trait Budget: Send + Sync + 'static {
     ///
     /// Called if the server [refused](crate::Undone::Refused) the request before processing it, and if an endpoint
     /// accepted no connection while another one is left. If it returns `false`, the attempt is decided like any other
-    /// failure. A budget that counts failures limits here what a server can cause that refuses everything. Default:
-    /// `true`.
+    /// failure. A budget limits here what a server can cause that refuses everything. Default: `true`, with which such
+    /// a server gets twice its load.
     fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
         true
     }

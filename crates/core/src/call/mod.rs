@@ -54,7 +54,7 @@ pub enum Decision {
 /// use core::time::Duration;
 /// use reattempt_core::{
 ///     Call, Decision, FailedAttempt, Failure, FailureKind, Limits, ServerHint, StopReason, Terms,
-///     Unlimited, Verdict,
+///     Unlimited, Verdict, Work,
 /// };
 /// # use reattempt_core::{Delays, NextRetry, Random, Schedule};
 /// # #[derive(Clone)] struct Second;
@@ -77,6 +77,7 @@ pub enum Decision {
 /// let mut call = Call::new(&schedule);
 /// let decision = call.failed(&terms, &failed, &schedule, &budget, &mut random);
 /// assert_eq!(decision, Decision::Retry { after: Duration::from_secs(1) });
+/// assert_eq!(call.evidence().map(|evidence| evidence.work), Some(Work::Maybe));
 /// call.on_send();
 /// assert_eq!(call.attempt(), 2);
 /// let decision = call.failed(&terms, &failed, &schedule, &budget, &mut random);
@@ -86,6 +87,8 @@ pub struct Call<D> {
     delays: D,
     so_far: SoFar,
     last_delay: Option<Duration>,
+    /// The evidence in the last failed attempt.
+    evidence: Option<Evidence>,
     /// The permit of a granted retry that has not been sent yet.
     permit: Option<Permit>,
     account: Account,
@@ -107,6 +110,7 @@ impl<D: Delays> Call<D> {
             delays: schedule.fresh_delays(),
             so_far: SoFar { attempts: 1, at_once: 0, previous: None },
             last_delay: None,
+            evidence: None,
             permit: None,
             account: Account::default(),
             resends: false,
@@ -135,6 +139,7 @@ impl<D: Delays> Call<D> {
         B: Budget + ?Sized,
     {
         self.resends = false;
+        let evidence = *self.evidence.insert(failed.evidence());
         if let Some(refused) = failed.refused {
             return self.refused(terms, failed, refused, random);
         }
@@ -142,7 +147,6 @@ impl<D: Delays> Call<D> {
             // The caller's own body has failed, regardless of the error that the client reports.
             return Decision::Return(StopReason::Permanent);
         }
-        let evidence = failed.evidence();
         if self.is_replaced(terms, (failed, &evidence), budget) {
             self.resends = true;
             return Decision::Resend;
@@ -268,6 +272,11 @@ impl<D> Call<D> {
     /// Returns the number of the last attempt sent, counting from 1. A resent attempt keeps its number.
     pub fn attempt(&self) -> u32 {
         self.so_far.attempts
+    }
+
+    /// Returns the evidence in the last failed attempt, which is made once.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_ref()
     }
 
     /// Returns the most recently decided delay.

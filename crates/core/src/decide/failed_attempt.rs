@@ -80,8 +80,8 @@ impl<'a> FailedAttempt<'a> {
         Self { sent, ..self }
     }
 
-    /// Returns the evidence in the outcome.
-    pub fn evidence(&self) -> Evidence {
+    /// Makes the evidence in the outcome. [`Call`](crate::Call) does so once, and keeps it.
+    pub(crate) fn evidence(&self) -> Evidence {
         let signs = Signs { undone: self.undone, fault: self.fault, ..Signs::new(self.classification.verdict) };
         Evidence::of(&signs).sent_at(self.sent)
     }

@@ -9,6 +9,7 @@ use reattempt::guard::contract::Health;
 use reattempt::schedule::{CallRandom, Failure, FailureKind, Random, Schedule, SharedSchedule};
 use reattempt::{StopReason, Verdict};
 use reattempt_control::{EndpointSet, Trail};
+use reattempt_core::event::sent_after_failure;
 use reattempt_core::{Account, Call, CallEnd, Decision, Evidence, FailedAttempt, Signs, Terms, Undone};
 
 use super::scene::Scene;
@@ -17,9 +18,6 @@ use crate::storm::{ClientBudget, Policy};
 
 /// The destination of all calls.
 pub(super) const SERVICE_NAME: &str = "service";
-
-/// A retry was sent after the failure that it follows, even if both have the same millisecond.
-const AFTER_FAILURE: Duration = Duration::from_millis(1);
 
 /// One client.
 pub(super) struct Client {
@@ -151,7 +149,7 @@ impl OpenCall {
     pub(super) fn on_send(&mut self, now: Duration) {
         if let Some(retries) = &mut self.retries {
             retries.on_send();
-            self.sent = now + AFTER_FAILURE;
+            self.sent = sent_after_failure(now);
         }
     }
 

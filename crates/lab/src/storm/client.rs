@@ -97,19 +97,20 @@ impl Retrying {
         Self { random, call: Call::new(&policy.schedule) }
     }
 
-    /// Records a failed attempt, or one that a guard refused. The times are those at which the call began, the attempt
-    /// was sent, and it ended. Returns the time until the next attempt, or the reason why there is none.
+    /// Records a failed attempt, or one that a guard refused. The times are those at which the call began and the
+    /// attempt ended. Returns the time until the next attempt, or the reason why there is none.
     pub(super) fn failed(
         &mut self,
         policy: &Policy,
         budget: &ClientBudget,
         ending: Result<Verdict, Refused>,
-        [started, sent, now]: [u64; 3],
+        [started, now]: [u64; 2],
+        sent: Duration,
     ) -> Result<Duration, StopReason> {
         let terms = Terms::new(policy.limits);
         // No other layer is between the retries and the guard, so a refusal proves that nothing was sent.
         let verdict = ending.unwrap_or_else(|_| Verdict::not_processed());
-        let failed = FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started)).sent(time(sent));
+        let failed = FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started)).sent(sent);
         // The layer sends the last attempt as it was kept, so one that a guard refuses is not at hand.
         let replayable = self.call.attempt() < policy.limits.max_attempts;
         let failed = FailedAttempt { refused: ending.err(), replayable, ..failed };

@@ -11,6 +11,7 @@ use reattempt::Verdict;
 use reattempt::classify::verdict_of_status;
 use reattempt::schedule::{Failure, FailureKind};
 use reattempt_core::CallEnd;
+use reattempt_core::event::sent_after_failure;
 use reattempt_faults::{Recording, ServiceFault};
 use reattempt_grpc::Code;
 use serde::Serialize;
@@ -156,8 +157,8 @@ fn simulate(recording: &Recording, policy: &Policy, seed: u64) -> Result<Row, La
         let number = u32::try_from(call).unwrap_or(u32::MAX);
         let state = retrying[call].get_or_insert_with(|| Box::new(Retrying::new(policy, seed, number)));
         // A recording has no times of sending. Outcomes of first attempts within a millisecond may have one cause.
-        let sent = now + u64::from(state.attempt() > 1);
-        match state.failed(policy, &budget, Ok(verdict), [started[call], sent, now]) {
+        let sent = if state.attempt() > 1 { sent_after_failure(time(now)) } else { time(now) };
+        match state.failed(policy, &budget, Ok(verdict), [started[call], now], sent) {
             Ok(after) => queue.after(ticks(after), call),
             Err(_) => failed += 1,
         }

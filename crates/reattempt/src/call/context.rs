@@ -129,7 +129,7 @@ impl CallContext {
     }
 
     /// Returns the accounting for the end of a response. Only an open response has an `account`, because the head of
-    /// any other contains its status.
+    /// any other contains its status. An attempt after the first has the time at which it was `sent`.
     #[cfg(feature = "http")]
     pub(crate) fn finish<P, Strategy, B>(
         &self,
@@ -137,6 +137,7 @@ impl CallContext {
         destination: String,
         retryable: bool,
         (attempts, account): (u32, Option<Account>),
+        sent: Option<Duration>,
     ) -> Finish
     where
         P: Protocol,
@@ -151,10 +152,7 @@ impl CallContext {
             has_status: account.is_none(),
             account: account.unwrap_or_default(),
             attempts,
-            sent: match self.started {
-                Some(started) if attempts == 1 => clock::since_epoch(started),
-                _ => Duration::MAX,
-            },
+            sent: sent.or_else(|| self.started.map(clock::since_epoch)).unwrap_or(Duration::MAX),
             deadline: self.deadline,
             sleep: None,
         }

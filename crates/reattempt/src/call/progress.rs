@@ -8,9 +8,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_control::EndpointId;
+use reattempt_core::event::sent_after_failure;
 use reattempt_core::{
-    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, Proof, Schedule, StopReason,
-    Verdict,
+    Account, Budget, Call, Decision, Delays, Evidence, FailedAttempt, Failure, FailureKind, Limits, Proof, Schedule,
+    StopReason, Work,
 };
 
 use super::context::CallContext;
@@ -80,6 +81,12 @@ impl<D: Delays> Progress<D> {
         }
     }
 
+    /// Returns the time at which the last attempt was sent.
+    #[cfg(feature = "http")]
+    pub(crate) fn sent(&self) -> Duration {
+        self.sent
+    }
+
     /// Returns `true` if a failed attempt may have been processed.
     pub(crate) fn is_unproven(&self) -> bool {
         self.unproven
@@ -112,8 +119,6 @@ impl<D: Delays> Progress<D> {
         B: Budget,
     {
         let verdict = attempt.classification.verdict;
-        let proof = if attempt.refused.is_some() { Some(Proof::NotSent) } else { attempt.evidence().proof() };
-        self.unproven |= !matches!(verdict, Verdict::NotProcessed(_)) && attempt.undone.is_none();
         let elapsed = now.saturating_duration_since(self.started);
         let failed = FailedAttempt {
             can_wait: if context.own_timer { || true } else { clock::has_timer },
@@ -133,12 +138,16 @@ impl<D: Delays> Progress<D> {
             &settings.budget,
             &mut self.random,
         );
+        let evidence = self.call.evidence();
+        self.unproven |= evidence.is_some_and(|evidence| evidence.work == Work::Maybe);
         if decision == Decision::Return(StopReason::Permanent) {
             return Err(StopReason::Permanent);
         }
         // An attempt that is replaced may have any code, even one that is not a failure (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
-        let cause = settings.causes.record(failed.destination, &failed.evidence(), failed.now);
+        let cause = evidence.and_then(|evidence| settings.causes.record(failed.destination, evidence, failed.now));
+        let not_sent = attempt.refused.map(|_| Proof::NotSent);
+        let proof = not_sent.or_else(|| evidence.and_then(Evidence::proof));
         let outcome = AttemptOutcome::Failed { failure, error, cause };
         let ended = self.earlier.0.saturating_add(elapsed);
         self.log.record(ended, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
@@ -185,8 +194,7 @@ impl<D: Delays> Progress<D> {
     /// Records that an attempt is being sent at `now`, which uses its permit.
     pub(crate) fn on_send(&mut self, now: Instant) {
         self.noted = false;
-        // It was sent after the failure that it follows, even if both have the same millisecond.
-        self.sent = clock::since_epoch(now).saturating_add(Duration::from_millis(1));
+        self.sent = sent_after_failure(clock::since_epoch(now));
         self.call.on_send();
     }
 

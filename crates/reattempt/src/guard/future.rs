@@ -1,8 +1,5 @@
 //! The future of a guarded call, which waits for the guard if necessary, sends the attempt, and ends the pass.
 
-// structure(file-length): one future with its states.
-
-use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -10,11 +7,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
-use reattempt_core::Verdict;
 use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
 use tokio::time::Sleep;
 use tower_service::Service;
 
+use super::judge::judge;
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
@@ -323,74 +320,6 @@ fn poll_timeout<G: Guard, P>(
     let Some(timeout) = timeout.filter(|_| clock::has_timer()) else { return Poll::Pending };
     let due = || Box::pin(sleep_until(clock::later(Instant::now(), timeout)));
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
-}
-
-/// The purposes for which a response is watched to its end.
-#[derive(Default)]
-struct Followed {
-    /// `true` if the outcome is read from the end of the response.
-    open: bool,
-    /// `true` if the pass ends with the response.
-    holds: bool,
-}
-
-/// Ends an attempt's ticket with its outcome, unless only the end of the response shows the outcome.
-#[inline]
-fn judge<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
-where
-    P: GuardOutcome<R, E, Mode>,
-    Mode: ErrorMode<E>,
-    G: Guard,
-{
-    if pass.has_terms() {
-        return judge_apart::<P, R, E, Mode, G>(pass, outcome);
-    }
-    let protocol = &pass.shared.protocol;
-    let served = outcome.ok().and_then(|response| protocol.served(response, None));
-    if let Some(served) = served {
-        return Followed { open: false, holds: pass.judge(served) };
-    }
-    judge_slowly::<P, R, E, Mode, G>(pass, outcome)
-}
-
-/// Ends the ticket of an attempt with unusual terms.
-#[inline(never)]
-fn judge_apart<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
-where
-    P: GuardOutcome<R, E, Mode>,
-    Mode: ErrorMode<E>,
-    G: Guard,
-{
-    let served = outcome.ok().and_then(|response| pass.shared.protocol.served(response, pass.options()));
-    if let Some(served) = served {
-        pass.record_latency();
-        return Followed { open: false, holds: pass.judge(served) };
-    }
-    let followed = judge_slowly::<P, R, E, Mode, G>(pass, outcome);
-    if followed.open && followed.holds {
-        pass.record_latency();
-    }
-    followed
-}
-
-/// Ends the ticket of an attempt that its head alone does not show to be served.
-// Always inlined, because the plain path of protocols with trailers goes through it.
-#[inline(always)]
-fn judge_slowly<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
-where
-    P: GuardOutcome<R, E, Mode>,
-    Mode: ErrorMode<E>,
-    G: Guard,
-{
-    let protocol = &pass.shared.protocol;
-    if protocol.facts(outcome).refused_here {
-        pass.refused();
-        return Followed::default();
-    }
-    let (classification, judged) = protocol.health(outcome, pass.options());
-    let succeeded = classification.verdict == Verdict::Success;
-    let open = outcome.is_ok_and(|response| protocol.is_open(response, succeeded));
-    Followed { open, holds: open && succeeded || pass.judge(judged) }
 }
 
 impl<S, Req, F, G: Guard, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode> {

@@ -147,6 +147,7 @@ pub mod contract;
 mod future;
 pub mod handle;
 mod health;
+mod judge;
 mod layer;
 #[cfg(feature = "opentelemetry")]
 pub mod metrics;

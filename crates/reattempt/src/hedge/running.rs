@@ -22,6 +22,8 @@ pub(super) struct Running<T: CallTypes> {
     hedges: Vec<Hedged<T::Future>>,
     /// The endpoints of all attempts after the first, with their numbers.
     tried: Vec<(u32, Tried)>,
+    /// The times at which all attempts after the first were sent, with their numbers.
+    sent: Vec<(u32, Duration)>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
     /// The watches on attempts that may be cut off from the request body, with the attempts' numbers.
@@ -84,6 +86,7 @@ impl<T: CallTypes> Running<T> {
             log: CallLog::new(destination),
             hedges: Vec::new(),
             tried: Vec::new(),
+            sent: Vec::new(),
             permits: HedgePermits::default(),
             watches: Vec::new(),
             source: None,
@@ -127,8 +130,14 @@ impl<T: CallTypes> Running<T> {
         self.tried.last().map_or(first, |(_, tried)| tried)
     }
 
-    /// Adds an attempt that was sent.
-    pub(super) fn push(&mut self, number: u32, (attempt, tried): (T::Future, Tried)) {
+    /// Returns the time at which the attempt with this number or its replacement was sent, unless it is the first one.
+    pub(super) fn sent(&self, number: u32) -> Option<Duration> {
+        self.sent.iter().rev().find(|(of, _)| *of == number).map(|(_, sent)| *sent)
+    }
+
+    /// Adds an attempt that was sent at this time.
+    pub(super) fn push(&mut self, number: u32, sent: Duration, (attempt, tried): (T::Future, Tried)) {
+        self.sent.push((number, sent));
         // The former endpoint is not that of a replacement, even if that has none.
         if !matches!(tried, Tried::Nowhere) || self.replaced.contains(&number) {
             self.tried.push((number, tried));

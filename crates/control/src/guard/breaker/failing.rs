@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use reattempt_core::event::is_member;
+
 /// The successes in a row that end the failing.
 const ENDED_BY: u32 = 20;
 
@@ -42,7 +44,7 @@ impl Failing {
     /// Records a lost attempt that was sent at this time. Returns `true` if it belongs to an event whose first failure
     /// has already been seen. Otherwise, it begins an event.
     pub(crate) fn lose(&mut self, sent: Duration, now: Duration) -> bool {
-        let in_event = self.lost.is_some_and(|seen| sent <= seen);
+        let in_event = self.lost.is_some_and(|seen| is_member(sent, seen));
         self.lost = if in_event { self.lost } else { Some(now) };
         in_event
     }

@@ -2,8 +2,9 @@
 //! cause count once.
 
 use reattempt_control::EjectReason::{self, Asked, InARow, NoConnection};
-use reattempt_core::ServerHint;
-use reattempt_core::guard::BodyEnd;
+use reattempt_control::{CircuitBreaker, RetryBudget};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, Guard};
+use reattempt_core::{Budget, Evidence, Failure, FailureKind, ServerHint};
 use reattempt_testing::secs;
 
 use super::ejections::ejected;
@@ -63,6 +64,33 @@ fn event_ends_when_it_is_seen() {
         end_ticket(&set, member, &End::judged(Health::Lost, ms(9)), sent + ms(9));
         let failing = view(&set, "0", seen).failing;
         assert!((failing - expected).abs() < 0.001, "{failing} after {late} ns");
+    }
+}
+
+/// The budget, the breaker and the endpoints agree about the members of an event, whatever their units are.
+// C-4, C-6, C-8
+#[test]
+fn consumers_agree_on_members() {
+    let seen = ms(1_000);
+    for (sent, is_member) in [(ms(1), true), (ms(999), true), (seen, true), (ms(1_001), false), (ms(2_000), false)] {
+        let lost = |sent| Evidence::from(Failure::new(FailureKind::Network)).sent_at(sent);
+        assert_eq!(lost(sent).is_of_event(seen), is_member, "the reports, {sent:?}");
+
+        let (set, budget) = (set_of(2), RetryBudget::cautious());
+        let breaker = CircuitBreaker::rate().min_failing_time(Duration::ZERO);
+        let later = ms(3_000);
+        for (sent, now) in [(ms(0), seen), (sent, later)] {
+            let end = End::judged(Health::Lost, now - sent);
+            end_ticket(&set, ticket_of(&set, "0", sent), &end, now);
+            let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("a", sent)) else { panic!("it is closed") };
+            breaker.end_ticket(ticket, &end, now);
+            budget.on_failure("a", &lost(sent), now);
+        }
+        let events = if is_member { 1 } else { 2 };
+        assert_eq!(breaker.counts_at("a", later).total_failures, events, "the breaker, {sent:?}");
+        assert!(format!("{budget:?}").contains(&format!("with doubt {events}")), "{budget:?}, {sent:?}");
+        // Two events are four failures in a row.
+        assert_eq!(view(&set, "0", later).failing > 0.2, !is_member, "the endpoints, {sent:?}");
     }
 }
 

@@ -16,6 +16,7 @@ use reattempt::guard::{self, Refused};
 use reattempt::schedule::{CallRandom, Failure, FailureKind};
 use reattempt::{StopReason, Verdict};
 use reattempt_core::CallEnd;
+use reattempt_core::event::sent_after_failure;
 
 use super::client::{Arrivals, Client, DESTINATION, Retrying};
 use super::fleet::{Fleet, StoreCounts, StoreEvent};
@@ -127,8 +128,8 @@ struct Call {
     /// `true` if the attempt has not been sent yet.
     waits: bool,
     started: u64,
-    /// The tick of sending for evidence: a retry is sent after the failure that it follows, so it has the next tick.
-    sent: u64,
+    /// The time of sending, for evidence.
+    sent: Duration,
     retrying: Option<Box<Retrying>>,
     /// The attempt that has ended, while its retry is not confirmed, and the tick at which that is due.
     confirming: Option<Box<(Ended, u64)>>,
@@ -273,7 +274,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
             attempt: 1,
             waits: false,
             started: now,
-            sent: now,
+            sent: time(now),
             retrying: None,
             confirming: None,
             admitted: None,
@@ -312,7 +313,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
 
     fn send_retry(&mut self, slot: usize, attempt: Event) {
         self.calls[slot].waits = false;
-        self.calls[slot].sent = self.queue.now() + 1;
+        self.calls[slot].sent = sent_after_failure(time(self.queue.now()));
         if let Some(retrying) = &mut self.calls[slot].retrying {
             retrying.on_send();
         }
@@ -351,7 +352,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         } else {
             let retrying =
                 call.retrying.get_or_insert_with(|| Box::new(Retrying::new(self.policy, client.seed, event.call)));
-            retrying.failed(self.policy, &client.budget, ending, [call.started, call.sent, now])
+            retrying.failed(self.policy, &client.budget, ending, [call.started, now], call.sent)
         };
         let (at, call, client) = (now, event.call, event.client);
         let ended = Ended { at, client, call, attempt, started, failure, then };

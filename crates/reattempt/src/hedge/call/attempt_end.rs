@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
+use std::time::Duration;
 
 use reattempt_core::{
     Account, Budget, CallEnd, Evidence, FailureKind, HedgeEvent, HedgePermits, Proof, ServerHint, Verdict, Work,
@@ -163,7 +164,8 @@ impl<T: CallTypes> Call<T> {
         }
         let event = HedgeEvent::of(&classification, facts.responded);
         let facts = facts.under(classification.verdict);
-        let evidence = classification.verdict.failure().map(|_| facts.evidence(classification.verdict));
+        let evidence = || self.sent_at(number, facts.evidence(classification.verdict));
+        let evidence = classification.verdict.failure().map(|_| evidence());
         let sorted = Sorted { evidence, stop: classification.hint == ServerHint::Stop, ..Sorted::of(event) };
         (sorted, facts)
     }
@@ -193,7 +195,6 @@ impl<T: CallTypes> Call<T> {
         let budget = &self.shared.policy.settings.budget;
         if let Some(evidence) = sorted.evidence {
             let now = clock::since_epoch(Instant::now());
-            let evidence = self.sent_at(number, evidence);
             self.with_destination(|destination| {
                 HedgePermits::on_failure(&evidence, destination, now, budget);
             });
@@ -219,22 +220,25 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Returns `true` if the budget permits that an unprocessed attempt is replaced without a permit.
-    pub(super) fn allows(&self, number: u32, evidence: Evidence) -> bool {
-        let (now, evidence) = (clock::since_epoch(Instant::now()), self.sent_at(number, evidence));
+    pub(super) fn allows(&self, evidence: &Evidence) -> bool {
+        let now = clock::since_epoch(Instant::now());
         let mut allows = true;
         // Calls that are not hedged move too, so the budget is asked for them as well.
         self.with_any_destination(|destination| {
-            allows = self.shared.policy.settings.budget.on_unprocessed(destination, &evidence, now);
+            allows = self.shared.policy.settings.budget.on_unprocessed(destination, evidence, now);
         });
         allows
     }
 
-    /// Adds the time of sending to the evidence. Only that of the first attempt is known.
-    fn sent_at(&self, number: u32, evidence: Evidence) -> Evidence {
-        match self.context.started {
-            Some(started) if number == 1 => evidence.sent_at(clock::since_epoch(started)),
-            _ => evidence,
-        }
+    /// Adds the time of sending to the evidence.
+    pub(super) fn sent_at(&self, number: u32, evidence: Evidence) -> Evidence {
+        self.sent(number).map_or(evidence, |sent| evidence.sent_at(sent))
+    }
+
+    /// Returns the time at which this attempt was sent. It is unknown if the first attempt ended at once.
+    pub(super) fn sent(&self, number: u32) -> Option<Duration> {
+        let later = self.running.as_ref().and_then(|running| running.sent(number));
+        later.or_else(|| self.context.started.filter(|_| number == 1).map(clock::since_epoch))
     }
 
     /// Uses the permits of the hedges in flight. Returns the account to record in the budget when the call ends with
@@ -254,7 +258,6 @@ impl<T: CallTypes> Call<T> {
         };
         let outcome = match sorted.evidence {
             Some(evidence) => {
-                let evidence = self.sent_at(number, evidence);
                 let mut cause = None;
                 self.with_any_destination(|destination| {
                     let now = clock::since_epoch(Instant::now());

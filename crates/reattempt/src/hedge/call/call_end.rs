@@ -111,6 +111,7 @@ impl<T: CallTypes> Call<T> {
         let report = self.take_report((attempts, winner), stop, first);
         let settings = &self.shared.policy.settings;
         // The losers are dropped first, so that they stop reading. The unused reader is dropped next.
+        let sent = winner.filter(|_| open || stalls).and_then(|winner| self.sent(winner));
         let running = self.running.take();
         let saved = self.saved.take();
         let (log, former) = match running {
@@ -125,7 +126,7 @@ impl<T: CallTypes> Call<T> {
             };
             // A response that was classified as a failure is already recorded.
             let retryable = succeeded && self.terms.limits.max_attempts > 1;
-            self.context.finish(settings, destination, retryable, (attempts, open.then_some(account)))
+            self.context.finish(settings, destination, retryable, (attempts, open.then_some(account)), sent)
         });
         self.drain_refused(former, cx);
         match outcome {

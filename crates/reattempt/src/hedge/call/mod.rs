@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use reattempt_core::event::sent_after_failure;
 use reattempt_core::{HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason};
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
@@ -228,11 +229,12 @@ impl<T: CallTypes> Call<T> {
         let deadline = self.context.deadline;
         let running = self.running();
         let terms = LayerTerms::of(None, &running.source);
-        running.failure = None;
+        let sent = clock::since_epoch(now);
+        let sent = if running.failure.take().is_some() { sent_after_failure(sent) } else { sent };
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
         let trail = running.trail(&first);
-        running.push(number, send_next(&mut service, attempt, &trail, deadline, terms));
+        running.push(number, sent, send_next(&mut service, attempt, &trail, deadline, terms));
         running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
     }

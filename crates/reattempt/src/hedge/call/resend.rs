@@ -2,11 +2,13 @@
 
 use std::task::{Context, Poll};
 
+use reattempt_core::event::sent_after_failure;
 use reattempt_core::{Evidence, MOST_MOVES, Signs, Undone, Verdict};
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
 use super::Call;
+use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::frame::Tried;
 use crate::call::layer_terms::LayerTerms;
@@ -24,10 +26,12 @@ impl<T: CallTypes> Call<T> {
         evidence: Option<Evidence>,
     ) -> bool {
         let Some(kind) = undone else { return false };
-        let evidence = || evidence.unwrap_or_else(|| Evidence::of(&Signs { undone, ..Signs::new(Verdict::Permanent) }));
+        // A protocol's code may be no failure, although the attempt was not processed.
+        let of_proof = || self.sent_at(number, Evidence::of(&Signs { undone, ..Signs::new(Verdict::Permanent) }));
+        let evidence = evidence.unwrap_or_else(of_proof);
         self.can_replace()
             && self.running().resent.insert(kind)
-            && (!matches!(kind, Undone::Refused | Undone::Excluded) || self.allows(number, evidence()))
+            && (!matches!(kind, Undone::Refused | Undone::Excluded) || self.allows(&evidence))
     }
 
     /// Returns `true` if this attempt, which a guard refused, moves to another endpoint. A call's attempts do so at
@@ -47,7 +51,7 @@ impl<T: CallTypes> Call<T> {
     /// do so at most [`MOST_MOVES`] times in total, and only if the budget agrees (C-3).
     pub(in crate::hedge) fn leaves_unreachable(&mut self, number: u32, evidence: Evidence) -> bool {
         let moves = self.running.as_ref().map_or(0, |running| running.moves);
-        if moves >= MOST_MOVES || !self.can_move(number) || !self.allows(number, evidence) {
+        if moves >= MOST_MOVES || !self.can_move(number) || !self.allows(&evidence) {
             return false;
         }
         self.running().moves = moves + 1;
@@ -120,7 +124,8 @@ impl<T: CallTypes> Call<T> {
             running.watches.extend(watch.map(|watch| (number, watch)));
             let trail = running.trail(&self.first);
             let terms = LayerTerms::of(None, &running.source);
-            running.push(number, send_next(&mut service, attempt, &trail, self.context.deadline, terms));
+            let sent = sent_after_failure(clock::since_epoch(Instant::now()));
+            running.push(number, sent, send_next(&mut service, attempt, &trail, self.context.deadline, terms));
         }
         None
     }

@@ -110,7 +110,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         };
         // A response that was classified as a failure is already recorded.
         let retryable = succeeded && self.context.saves(&settings.limits);
-        self.context.finish(settings, destination, retryable, (self.number, account))
+        let sent = progress.map(Progress::sent);
+        self.context.finish(settings, destination, retryable, (self.number, account), sent)
     }
 
     /// Records a final response that is not retryable.

@@ -22,6 +22,7 @@ use crate::grpc::reset::Resets;
 use crate::grpc::support::{
     Lost, Server, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle, trailers_only, unmarked,
 };
+use crate::hedge::budget::Sent;
 
 type Make = fn() -> BoxError;
 
@@ -263,4 +264,23 @@ async fn lost_answer_has_its_report() {
     let report = reply.extensions().get::<Report>().unwrap();
     assert_eq!((report.attempts().len(), report.stop_reason()), (3, StopReason::AttemptsExhausted));
     assert_eq!(slot.take().unwrap().attempts().len(), 3);
+}
+
+/// A response that is lost after its head is evidence about the attempt that it belongs to.
+// C-4
+#[tokio::test(start_paused = true)]
+async fn lost_body_has_its_attempts_time() {
+    let sent = Sent::default();
+    let server = Server::after(|arrival| match arrival {
+        1 => (5, trailers_only(Code::Unavailable)),
+        _ => {
+            let lost = io::Error::from(ErrorKind::ConnectionReset).into();
+            (5, streaming([Step::Data("a"), Step::Wait(20), Step::Fail(lost)]))
+        }
+    });
+    let client = RetryLayer::new(policy(100).budget(sent.clone())).layer(server);
+    let mut body = client.oneshot(call()).await.unwrap().into_body();
+    while let Some(Ok(_)) = body.frame().await {}
+    drop(body);
+    assert_eq!(sent.times(), [ms(0), ms(106)]);
 }

@@ -9,6 +9,7 @@ mod ending;
 mod grpc;
 mod limits;
 mod orders;
+mod restarts;
 mod spawned;
 mod stacks;
 mod standard;

@@ -11,7 +11,7 @@ use reattempt::standard::StandardLayer;
 use reattempt::{RetryBudget, RetryLayer, RetryPolicy, TimedOut};
 use reattempt_testing::secs;
 use tokio::task::JoinSet;
-use tower::Layer;
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::support::Recorder;
 use crate::calls::support::{Act, AnswerBody, FedBody, ONE, Server, TWO, fed, ms, policy};
@@ -121,6 +121,48 @@ async fn sent_or_unread_upload_is_servers_time() {
     let (_sender, upload) = stalled();
     stack.layer(unread).send(upload).await.unwrap_err();
     assert!(recorder.log().iter().all(|line| matches!(&**line, "admitted" | "Unavailable")), "{:?}", recorder.log());
+}
+
+/// Reads a body to its end, and never answers.
+async fn read<B: http_body::Body, R>(body: B) -> Result<R, std::io::Error> {
+    let _ = body.collect().await;
+    std::future::pending().await
+}
+
+/// The bodies of reqwest are watched too, whether the call may be retried or not.
+// C-11
+#[tokio::test(start_paused = true)]
+async fn reqwest_uploads_are_the_callers_time() {
+    for attempts in [1, 3] {
+        let (recorder, (_sender, upload)) = (Recorder::default(), stalled());
+        let server = service_fn(|mut request: reqwest::Request| {
+            read::<_, reqwest::Response>(request.body_mut().take().unwrap_or_default())
+        });
+        let retries = RetryLayer::new(policy().max_attempts(attempts).attempt_timeout(secs(1)));
+        let client = retries.layer(GuardLayer::http(recorder.clone()).layer(server));
+        let upload = upload.map(reqwest::Body::wrap).try_into().unwrap();
+        let upload: reqwest::Request = upload;
+        client.oneshot(upload).await.unwrap_err();
+        assert_eq!(recorder.log(), ["admitted", "Ignored"].repeat(attempts as usize));
+    }
+}
+
+/// So are the messages that a gRPC client streams.
+// C-11
+#[cfg(feature = "tonic")]
+#[tokio::test(start_paused = true)]
+async fn tonic_streams_are_the_callers_time() {
+    for attempts in [1, 3] {
+        let (recorder, (_sender, upload)) = (Recorder::default(), stalled());
+        let server = service_fn(|request: Request<tonic::body::Body>| {
+            read::<_, http::Response<AnswerBody>>(request.into_body())
+        });
+        let retries = RetryPolicy::grpc().repeatable(true).max_attempts(attempts).attempt_timeout(secs(1)).seed(1);
+        let client = RetryLayer::new(retries).layer(GuardLayer::grpc(recorder.clone()).layer(server));
+        let error = client.oneshot(upload.map(tonic::body::Body::new)).await.unwrap_err();
+        assert!(error.downcast_ref::<TimedOut>().unwrap().is_upload_pending(), "{error}");
+        assert_eq!(recorder.log(), ["admitted", "Ignored"].repeat(attempts as usize));
+    }
 }
 
 /// Endpoints are not ejected, and the budget has no doubt that would refuse the retries of others.

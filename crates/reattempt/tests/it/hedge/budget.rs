@@ -1,5 +1,6 @@
 //! Tests of the budget that must grant every hedge.
 
+use std::io::ErrorKind::ConnectionReset;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,6 +70,40 @@ async fn hedged_call_with_an_error_earns_none() {
     let client = HedgeLayer::new(policy().budget(heard.clone())).layer(server);
     client.oneshot(get()).await.unwrap_err();
     assert!(!heard.lines().iter().any(|line| line.starts_with("credited")), "{:?}", heard.lines());
+}
+
+/// Each attempt that fails has its own time of sending, so those that share a connection are one event.
+// C-4, CI-5
+#[tokio::test(start_paused = true)]
+async fn hedges_have_their_times_of_sending() {
+    let sent = Sent::default();
+    // The first two attempts are lost with their connection at 150 ms, and the third follows at once.
+    let server = Server::by(|arrival, _| Act::from(ConnectionReset).later(ms([150, 50, 10][arrival - 1])));
+    let client = HedgeLayer::new(policy().budget(sent.clone())).layer(server);
+    client.oneshot(get()).await.unwrap_err();
+    assert_eq!(sent.times(), [ms(0), ms(100), ms(151)]);
+}
+
+/// A budget that grants everything, and records the times at which failed attempts were sent.
+#[derive(Clone, Default)]
+pub(crate) struct Sent(Arc<Mutex<Vec<Duration>>>);
+
+impl Sent {
+    /// Returns the times since the first one.
+    pub(crate) fn times(&self) -> Vec<Duration> {
+        let times = self.0.lock().unwrap();
+        times.iter().map(|time| *time - times[0]).collect()
+    }
+}
+
+impl Budget for Sent {
+    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
+        Some(Permit::free())
+    }
+
+    fn on_failure(&self, _: &str, evidence: &Evidence, _: Duration) {
+        self.0.lock().unwrap().push(evidence.sent);
+    }
 }
 
 /// A budget that grants everything at a cost of seven, and records its events.

@@ -3,7 +3,7 @@
 
 mod auto_traits;
 mod bodies;
-mod budget;
+pub(crate) mod budget;
 mod cancelling;
 mod classifying;
 mod composing;
