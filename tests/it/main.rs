@@ -11,6 +11,7 @@ mod grpc_kinds;
 mod grpc_metrics;
 mod grpc_wire;
 mod guards;
+mod handshakes;
 mod hyper;
 mod inbound_deadline;
 mod not_processed;
