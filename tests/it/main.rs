@@ -14,6 +14,7 @@ mod guards;
 mod handshakes;
 mod hyper;
 mod inbound_deadline;
+mod late_answers;
 mod not_processed;
 mod proxy;
 mod reqwest;
