@@ -98,7 +98,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["accessors", "error_mode", "send", "shared"],
     &["protocol", "reqwest_ext"],
     &["policy"],
-    &["retry", "hedge", "guard", "operation"],
+    &["retry", "hedge", "guard", "linger", "operation"],
     &["endpoints"],
     &[
         "body",

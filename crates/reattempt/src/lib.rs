@@ -86,6 +86,7 @@
 //! | policies that are chosen per request and can be replaced at run time | [`policies`] |
 //! | policies from a file, reloaded when it changes | the crate `reattempt-policy-file` |
 //! | a second attempt in parallel to a slow one | [`hedge`] |
+//! | losers and timed-out attempts over HTTP/2 | [`linger`] |
 //! | a substitute response for a failed call | [`fallback`] |
 //! | downloads that continue after a broken connection | [`resume`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
@@ -138,6 +139,8 @@ pub mod guard;
 pub mod guide;
 #[cfg(feature = "http")]
 pub mod hedge;
+#[cfg(feature = "http")]
+pub mod linger;
 pub mod observe;
 pub mod operation;
 #[cfg(feature = "http")]

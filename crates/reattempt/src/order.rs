@@ -22,6 +22,7 @@
 //! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
 //! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
+//! | 17 | reading late answers ([`LingerLayer`](crate::linger::LingerLayer)), for hedges and attempt timeouts over HTTP/2 | only the client's own future can go on in the background after a layer has dropped it |
 //! | innermost | the client | |
 //!
 //! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use crate::call::late_answers::leave;
+
 thread_local! {
     /// The reason for which this thread drops an attempt.
     static CUTTING_OFF: Cell<Option<CutOff>> = const { Cell::new(None) };
@@ -33,13 +35,13 @@ impl Drop for Before {
 }
 
 /// Drops an attempt by calling `cancel`. If a limit is the reason, inner guards judge the attempt accordingly, and not
-/// as an abandoned call.
+/// as an abandoned call. Its answer may be on its way, unless it still waits for the caller's body.
 pub(crate) fn cut_off<R>(limit: Option<CutOff>, cancel: impl FnOnce() -> R) -> R {
     let Some(limit) = limit else { return cancel() };
     let _before = Before(CUTTING_OFF.replace(Some(limit)));
     SERVER.set(None);
     HAD_NO_TIME.set(false);
-    cancel()
+    if limit == CutOff::Upload { cancel() } else { leave(cancel) }
 }
 
 /// Returns the limit for which an outer layer is dropping the attempt, if that is the case.

@@ -293,14 +293,13 @@ where
                             // The attempt is cancelled before its end is recorded.
                             let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
                             let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
-                            let (below, unsent) = cut_off(Some(limit), || {
+                            let below = cut_off(Some(limit), || {
                                 this.state.set(State::Over);
-                                (take_server(), had_no_time())
+                                let unsent = had_no_time();
+                                pass.into_iter().for_each(|pass| pass.timed_out(limit, unsent));
+                                take_server()
                             });
-                            let server = server.or(below);
-                            let held = pass.and_then(|pass| pass.timed_out(limit, unsent));
-                            held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
-                            P::own_end(OwnEnd::TimedOut { after, server, uploading })
+                            P::own_end(OwnEnd::TimedOut { after, server: server.or(below), uploading })
                         }
                     });
                 }

@@ -11,6 +11,7 @@ use super::health::Judged;
 use super::shared::{Shared, now};
 use crate::call::attempt_terms::AttemptTerms;
 use crate::call::cut_off::{CutOff, cutting_off, had_no_time, set_had_no_time, set_server};
+use crate::call::late_answers;
 use crate::call::options::CallOptions;
 
 /// The ticket of one attempt, with the data that is needed to end it.
@@ -145,15 +146,16 @@ impl<G: Guard, P> Pass<G, P> {
         self.terms.as_ref().map(|terms| terms.waited()).unwrap_or_default()
     }
 
-    /// Ends the ticket of an attempt that exceeded the layer's own limit. Returns the pass if the guard holds its place
-    /// until the body ends. With `had_no_time`, an inner guard has delayed the attempt.
-    pub(super) fn timed_out(mut self, limit: CutOff, had_no_time: bool) -> Option<Self> {
+    /// Ends the ticket of an attempt that exceeded the layer's own limit. With `had_no_time`, an inner guard has
+    /// delayed the attempt.
+    pub(super) fn timed_out(mut self, limit: CutOff, had_no_time: bool) {
         if had_no_time {
             let now = now();
-            self.end_ticket(&End::Abandoned { after: now.saturating_sub(self.since) }, now);
-            return None;
+            return self.abandon(now.saturating_sub(self.since), now);
         }
-        self.judged(if limit == CutOff::Upload { Judged::IGNORED } else { Judged::TIMED_OUT })
+        if self.judge(if limit == CutOff::Upload { Judged::IGNORED } else { Judged::TIMED_OUT }) {
+            self.end_after_answer(End::Over(BodyEnd::Broken), now());
+        }
     }
 
     /// Ends the ticket with an outcome. Returns the pass if the guard holds its place until the body ends.
@@ -206,10 +208,10 @@ impl<G: Guard, P> Pass<G, P> {
             Judged::IGNORED
         } else if self.was_queued(after) {
             set_had_no_time();
-            return self.end_ticket(&End::Abandoned { after }, now);
+            return self.abandon(after, now);
         } else if !self.had_time(limit, after, now) {
             // An outer guard may know more about the server than this one.
-            return self.end_ticket(&End::Abandoned { after }, now);
+            return self.abandon(after, now);
         } else {
             Judged::TIMED_OUT
         };
@@ -228,6 +230,20 @@ impl<G: Guard, P> Pass<G, P> {
         let usual = || self.ticket.as_ref().and_then(|ticket| self.shared.guard.usual_latency(ticket, now));
         let of_attempt = || limit == CutOff::Attempt || self.shared.attempt_timeout.is_some_and(|own| own <= after);
         of_attempt() || after >= usual().unwrap_or(UNKNOWN_LATENCY)
+    }
+
+    /// Ends the ticket of an attempt whose outcome will not be known.
+    fn abandon(&mut self, after: Duration, now: Duration) {
+        self.end_after_answer(End::Abandoned { after }, now);
+    }
+
+    /// Ends the ticket of a dropped attempt. If its answer is still expected, the ticket ends after that.
+    fn end_after_answer(&mut self, end: End, now: Duration) {
+        if self.ticket.is_none() || !late_answers::is_expected() {
+            return self.end_ticket(&end, now);
+        }
+        let (guard, ticket) = (Arc::clone(&self.shared.guard), self.ticket.take());
+        late_answers::hold(Box::new(Lingering { guard, ticket, end }));
     }
 
     /// Passes an end to the guard, and stores the ticket that it returns.
@@ -259,12 +275,28 @@ impl<G: Guard, P> Drop for Pass<G, P> {
             (Phase::Answered(at), None) => self.end_judged(Judged::SERVED, at),
             (Phase::Sent, None) => {
                 let after = now.saturating_sub(self.since);
-                self.end_ticket(&End::Abandoned { after }, now);
+                self.abandon(after, now);
             }
             (Phase::Held, _) => {}
         }
         // A remaining ticket was held for a body that has been dropped.
-        self.end_ticket(&End::Over(BodyEnd::Dropped), now);
+        self.end_after_answer(End::Over(BodyEnd::Dropped), now);
+    }
+}
+
+/// A ticket that ends with the late answer to its attempt.
+struct Lingering<G: Guard> {
+    guard: Arc<G>,
+    // `None` once the ticket has ended.
+    ticket: Option<G::Ticket>,
+    end: End,
+}
+
+impl<G: Guard> Drop for Lingering<G> {
+    fn drop(&mut self) {
+        let now = now();
+        let held = self.ticket.take().and_then(|ticket| self.guard.end_ticket(ticket, &self.end, now));
+        held.map(|ticket| self.guard.end_ticket(ticket, &End::Over(BodyEnd::Dropped), now));
     }
 }
 

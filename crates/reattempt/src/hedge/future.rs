@@ -10,7 +10,7 @@ use reattempt_core::Budget;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::call::{Call, Hedging, Outcome, Over, OverOf};
+use super::call::{Call, Hedging, Outcome, Over, OverOf, dismiss};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::error_mode::{AttemptTimer, ErrorMode};
@@ -172,7 +172,10 @@ where
         let mut this = self.project();
         let first = this.first.is_some();
         // The losing attempts are dropped before the winner's outcome is returned.
-        this.first.set(None);
+        if first {
+            let lingers = this.call.as_ref().is_none_or(Call::lingers);
+            dismiss(lingers, || this.first.set(None));
+        }
         this.sleep.set(None);
         Mode::timer(this.limit.as_mut()).map(AttemptTimer::reset);
         let result = match this.call {

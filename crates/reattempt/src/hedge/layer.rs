@@ -17,6 +17,8 @@ use crate::protocol::Protocol;
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
 ///   safe methods hedges every call**: use this layer only for methods that may run more than once (HG-14).
 /// - A losing attempt is cancelled but not undone: the server may still process it completely.
+/// - **Over HTTP/2, many losers can end their connection.** Put a [`LingerLayer`](crate::linger::LingerLayer) around
+///   the client.
 /// - **After a failed attempt, the next one is sent immediately.** Over HTTP/2, the next attempt may use the same
 ///   broken connection and fail too. An outer [`RetryLayer`](crate::RetryLayer) retries after a delay.
 /// # Order of layers

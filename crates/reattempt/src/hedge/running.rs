@@ -165,6 +165,12 @@ impl<T: CallTypes> Running<T> {
         }
     }
 
+    /// Returns `true` if the answers of losing attempts may be awaited. An attempt that may still read the request body
+    /// is not, because it could read so far that it cuts off the winner.
+    pub(super) fn lingers(&self) -> bool {
+        self.watches.iter().all(|(_, watch)| watch.is_idle())
+    }
+
     /// Returns `true` if an attempt in flight may still be cut off from the request body.
     pub(super) fn may_be_cut_off(&self) -> bool {
         !self.alone && self.watches.iter().any(|(_, watch)| !watch.is_idle())

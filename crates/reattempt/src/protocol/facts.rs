@@ -75,6 +75,13 @@ pub trait RequestProtocol: Protocol {
         false
     }
 
+    /// Returns `true` if a request asks its server to switch the connection to another protocol. Such a request may be
+    /// retried, but two of them at once would open two connections.
+    #[doc(hidden)]
+    fn is_handshake(&self, request: RequestView<'_>) -> bool {
+        false
+    }
+
     /// Returns `true` if an error can prove that a request was not processed.
     #[doc(hidden)]
     fn errors_prove(&self) -> bool {
@@ -209,29 +216,33 @@ impl RequestProtocol for Http {
         self.options_for.as_ref()?(request)
     }
 
-    /// Returns `true` if a request is not repeatable without a key, and there is room for the header.
+    /// Returns `true` if a request is not repeatable without a key, and there is room for the header. A handshake gets
+    /// no key, because its server keeps no outcome under one.
     fn needs_key(&self, request: RequestView<'_>) -> bool {
         self.generate_keys
             && request.headers().is_some_and(|headers| headers.keys_len() < MOST_HEADERS)
             && !request.is_repeatable()
-            && !request.contains(&UPGRADE)
+            && !self.is_handshake(request)
     }
 
     /// Allows an idempotent method to be repeated without a key, and any other method only with a key.
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
         let idempotent = request.has_method(Method::is_idempotent);
         let keyed = !idempotent && self.trust_keys && request.is_repeatable();
-        let may_retry =
-            (idempotent || request.has_method(|method| *method != Method::CONNECT)) && !request.contains(&UPGRADE);
-        RetrySafety { may_retry, repeatable: idempotent || keyed, keyed }
+        RetrySafety { may_retry: request.has_method(|_| true), repeatable: idempotent || keyed, keyed }
     }
 
     /// Returns `true` for QUERY and the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of
-    /// §9.2.2. An upgrade request is not hedged, because that would open two connections. An idempotency key does not
-    /// allow hedging, because servers refuse a second request while the first one with the same key is in flight.
+    /// §9.2.2, unless the request is a handshake. An idempotency key does not allow hedging, because servers refuse a
+    /// second request while the first one with the same key is in flight.
     fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
+        // CONNECT is not idempotent.
         let allowed = |method: &Method| method.is_safe() || (idempotent && method.is_idempotent());
         request.has_method(allowed) && !request.contains(&UPGRADE)
+    }
+
+    fn is_handshake(&self, request: RequestView<'_>) -> bool {
+        request.contains(&UPGRADE) || request.has_method(|method| *method == Method::CONNECT)
     }
 
     /// Returns `true` only if the inner service follows no redirects. Otherwise, the connection to a redirect's target
@@ -298,7 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn upgrade_is_not_begun_twice() {
+    fn handshakes_are_recognised() {
+        let is_handshake = |method, headers| Http::new().is_handshake((&request(method, headers)).into());
+        assert!(is_handshake("GET", one(UPGRADE, "websocket")));
+        assert!(is_handshake("CONNECT", HeaderMap::new()));
+        assert!(!is_handshake("GET", one(http::header::CONNECTION, "upgrade")));
         assert!(!may_hedge("GET", one(UPGRADE, "websocket"), true));
     }
 

@@ -182,10 +182,10 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
 
     #[inline]
     fn cannot_save(&self, request: &Request<B>) -> Option<StopReason> {
-        let connect = request.method() == Method::CONNECT;
-        let nothing = self.replay.keeps_nothing() && !request.body().is_end_stream();
-        let unkept = nothing.then_some(StopReason::BodyNotKept);
-        connect.then_some(StopReason::Forbidden).or(unkept)
+        // The body of a CONNECT request is the data of its tunnel.
+        let tunnel = (request.method() == Method::CONNECT).then_some(StopReason::Forbidden);
+        let unkept = || self.replay.keeps_nothing().then_some(StopReason::BodyNotKept);
+        tunnel.or_else(unkept).filter(|_| !request.body().is_end_stream())
     }
 
     fn forward(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {

@@ -84,7 +84,9 @@ impl Replay<Request> for Http {
     type Rest = Request;
 
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
-        (request.method() == http::Method::CONNECT).then_some(StopReason::Forbidden)
+        // The body of a CONNECT request is the data of its tunnel.
+        let has_body = || request.body().is_some_and(|body| body.as_bytes() != Some(&[]));
+        (request.method() == http::Method::CONNECT && has_body()).then_some(StopReason::Forbidden)
     }
 
     fn forward(&self, request: Request, _: Added<'_>) -> Request {

@@ -16,6 +16,7 @@ use super::call::Call;
 use crate::call::clock::Instant;
 use crate::call::cut_off::cut_off;
 use crate::call::deadline::PASSED;
+use crate::call::late_answers::leave;
 use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, Replay, Types, unanswered};
 
@@ -113,7 +114,7 @@ fn poll_call<T: CallTypes<Strategy: Schedule>>(
                         // If the protocol has no response for a deadline, the attempt continues.
                         let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
                         let Some(late) = late else { return Poll::Pending };
-                        attempt.set(None);
+                        leave(|| attempt.set(None));
                         T::Mode::timer(timer).map(AttemptTimer::reset);
                         return Poll::Ready(late);
                     };

@@ -78,6 +78,9 @@
 //!
 //! The [guide](crate::guide::servers) shows clients for single addresses, tiers, and the effect of each fault.
 //!
+//! Over HTTP/2, put a [`LingerLayer`](crate::linger::LingerLayer) directly around the client. Otherwise attempts that
+//! exceed their time limit, and the losers of hedged calls, can end the connection that all calls share.
+//!
 //! # What has no time limit
 //!
 //! The time limits end with the head of an HTTP response. A body that stalls afterwards keeps its place among the calls

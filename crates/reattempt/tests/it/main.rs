@@ -19,6 +19,7 @@ mod guard;
 mod hedge;
 #[cfg(feature = "reqwest")]
 mod hedge_wire;
+mod linger;
 #[cfg(feature = "opentelemetry")]
 mod metrics;
 mod operation;

@@ -10,6 +10,7 @@ use reattempt_core::{Budget, CallEnd, StopReason};
 use super::Call;
 use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
+use crate::call::late_answers::leave;
 use crate::call::log::end_event;
 use crate::call::report::{AttemptOutcome, Report};
 use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
@@ -34,6 +35,11 @@ pub(in crate::hedge) enum Outcome<R, Attempt> {
 pub(in crate::hedge) type OverOf<T> = Over<ResultOf<T>, AnswerOf<T>>;
 
 impl<T: CallTypes> Call<T> {
+    /// Returns `true` if the answers of losing attempts may be awaited.
+    pub(in crate::hedge) fn lingers(&self) -> bool {
+        self.running.as_ref().is_none_or(|running| running.lingers())
+    }
+
     /// Takes the last outcome.
     pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
@@ -115,7 +121,7 @@ impl<T: CallTypes> Call<T> {
         let running = self.running.take();
         let saved = self.saved.take();
         let (log, former) = match running {
-            Some(running) => (Some(running.log), running.last),
+            Some(running) => dismiss(running.lingers(), || (Some(running.log), running.last)),
             None => (None, None),
         };
         let finish = (open || stalls).then(|| {
@@ -176,6 +182,12 @@ impl<T: CallTypes> Call<T> {
             }
         }
     }
+}
+
+/// Drops losing attempts by calling `drop_all`. Their answers may be on their way, if they `linger`.
+#[cold]
+pub(in crate::hedge) fn dismiss<R>(linger: bool, drop_all: impl FnOnce() -> R) -> R {
+    if linger { leave(drop_all) } else { drop_all() }
 }
 
 /// Returns the end of a call that is out of time: the error mode's error or the protocol's response.

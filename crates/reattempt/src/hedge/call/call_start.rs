@@ -30,10 +30,12 @@ impl HedgeStart {
         let mut start = CallStart::new(settings, of_handle, total_time, request);
         let (context, hedges) = (&start.context, &settings.strategy);
         let own = context.options.as_ref();
+        let view = P::view(request);
         let may_hedge = context.forbidden.is_none()
-            && own
-                .and_then(CallOptions::get_repeatable)
-                .unwrap_or_else(|| settings.protocol.may_hedge(P::view(request), hedges.idempotent));
+            && match own.and_then(CallOptions::get_repeatable) {
+                Some(repeatable) => repeatable && !settings.protocol.is_handshake(view),
+                None => settings.protocol.may_hedge(view, hedges.idempotent),
+            };
         let mut limits = context.limits(&settings.limits);
         limits.max_attempts = limits.max_attempts.min(hedges.cap);
         let of_method = own.and_then(CallOptions::method).and_then(|method| method.hedging_delay());

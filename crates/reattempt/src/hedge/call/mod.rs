@@ -33,7 +33,7 @@ use crate::call::random::CallRandom;
 use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, RequestProtocol, Saved};
 use crate::shared::{Shared, send_next};
 
-pub(super) use call_end::{Outcome, Over, OverOf, timed_out};
+pub(super) use call_end::{Outcome, Over, OverOf, dismiss, timed_out};
 pub(super) use call_start::HedgeStart;
 
 type PolicyOf<T> = HedgePolicy<<T as CallTypes>::Protocol, <T as CallTypes>::Budget, <T as CallTypes>::Mode>;

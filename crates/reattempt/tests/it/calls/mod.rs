@@ -14,6 +14,7 @@ mod credentials;
 mod deadlines;
 mod draining;
 mod errors;
+mod handshakes;
 mod hearing;
 mod hook;
 mod instances;

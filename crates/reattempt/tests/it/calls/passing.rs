@@ -5,26 +5,7 @@ use reattempt::RetryLayer;
 use reattempt::retry::AttemptNumber;
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{Body, Server, With, get, policy, request, tokens};
-
-#[tokio::test(start_paused = true)]
-async fn connect_and_upgrades_are_sent_once() {
-    let connect: Request<Body> = request("CONNECT", "one.example:443", "");
-    let upgrade = get().header("upgrade", "websocket").header("connection", "upgrade");
-    for request in [connect, upgrade] {
-        let server = Server::statuses([503]);
-        let budget = tokens(10.0);
-        let policy = policy().budget(budget.clone()).nested(true).protocol(|http| http.generate_idempotency_keys(true));
-        let client = RetryLayer::new(policy).layer(server.clone());
-        let headers = request.headers().clone();
-        let response = client.oneshot(request).await.unwrap();
-        assert_eq!((response.status().as_u16(), server.count()), (503, 1));
-        let seen = &server.seen()[0];
-        assert_eq!(seen.head.headers, headers, "no header was added");
-        assert!(seen.head.extensions.is_empty(), "nor anything else");
-        assert_eq!(budget.balance("one.example"), 10.0);
-    }
-}
+use crate::calls::support::{Body, Server, With, policy, request};
 
 #[tokio::test(start_paused = true)]
 async fn the_first_attempt_is_the_request_itself() {

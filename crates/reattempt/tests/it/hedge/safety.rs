@@ -46,7 +46,9 @@ async fn idempotent_methods_by_opt_in_only() {
 async fn hg_14_caller_decides_for_each_request() {
     assert_eq!(attempts(policy(), post().with(options().repeatable(true))).await, 3);
     let tunnel = request("CONNECT", ONE, "").with(options().repeatable(true));
-    assert_eq!(attempts(policy(), tunnel).await, 1, "a tunnel cannot be kept");
+    assert_eq!(attempts(policy(), tunnel).await, 1, "it would open two connections");
+    let switching = get().header("upgrade", "websocket").with(options().repeatable(true));
+    assert_eq!(attempts(policy(), switching).await, 1, "so would this");
     assert_eq!(attempts(policy(), get().with(options().repeatable(false))).await, 1);
     assert_eq!(attempts(policy(), get().with(options().never_retry())).await, 1);
     assert_eq!(attempts(policy(), get().with(options().max_attempts(2))).await, 2);
