@@ -21,3 +21,4 @@ mod resume;
 mod storms;
 mod support;
 mod tonic;
+mod tunnels;
