@@ -7,6 +7,7 @@ mod axum;
 mod connections;
 mod dying_server;
 mod endpoints;
+mod fresh;
 mod grpc_kinds;
 mod grpc_metrics;
 mod grpc_wire;

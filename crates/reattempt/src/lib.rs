@@ -88,6 +88,7 @@
 //! | a second attempt in parallel to a slow one | [`hedge`] |
 //! | a substitute response for a failed call | [`fallback`] |
 //! | downloads that continue after a broken connection | [`resume`] |
+//! | retries on new connections, for pools of dead ones | [`fresh`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
@@ -130,6 +131,8 @@ pub mod endpoints;
 pub mod error;
 #[cfg(feature = "http")]
 pub mod fallback;
+#[cfg(feature = "http")]
+pub mod fresh;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(feature = "http")]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use hyper_util::client::legacy::connect::Connected;
 use hyper_util::client::legacy::{self, pool};
 use reattempt_core::{FailureKind, Verdict};
 
@@ -25,6 +26,12 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
 pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     let error = error.downcast_ref::<::hyper::Error>();
     error.is_some_and(|error| error.is_user() && !is_dispatch_gone(error))
+}
+
+/// Returns `true` if the connection of the error used HTTP/2.
+pub(super) fn is_of_http2(error: &(dyn Error + 'static)) -> bool {
+    let connection = error.downcast_ref().and_then(legacy::Error::connect_info);
+    error.is::<::h2::Error>() || connection.is_some_and(Connected::is_negotiated_h2)
 }
 
 fn is_dispatch_gone(error: &::hyper::Error) -> bool {

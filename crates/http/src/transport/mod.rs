@@ -164,6 +164,21 @@ pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     }
 }
 
+/// Returns `true` if the error shows that its connection used HTTP/2.
+///
+/// Returns `false` if the error does not show the version. This is so for a reset of a connection whose client uses
+/// HTTP/2 without negotiating it. Always returns `false` without the feature `hyper`.
+#[must_use]
+pub fn is_of_http2(error: &(dyn Error + 'static)) -> bool {
+    #[cfg(feature = "hyper")]
+    return std::iter::successors(Some(error), |&error| source(error)).any(hyper::is_of_http2);
+    #[cfg(not(feature = "hyper"))]
+    {
+        let _ = error;
+        false
+    }
+}
+
 const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
