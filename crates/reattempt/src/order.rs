@@ -22,7 +22,7 @@
 //! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
 //! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
-//! | innermost | the client | |
+//! | innermost | the client, or one with a pool and one without ([`FreshRetries`](crate::fresh::FreshRetries)) | no layer that sends later is between them and the retry layer |
 //!
 //! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit
 //! is released during the wait. A tonic interceptor cannot retry a call, because the interceptor does not send it. Put
