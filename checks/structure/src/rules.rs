@@ -113,6 +113,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
         "report",
         "schedule",
         "fallback",
+        "fresh",
         "resume",
         "shed",
         "standard",

@@ -43,4 +43,4 @@ pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
 pub use repeatable::{is_head_repeatable, is_repeatable};
 pub use status::verdict_of_status;
-pub use transport::{fault_of_error, reset_reason, undone, verdict_of_error};
+pub use transport::{fault_of_error, is_of_http2, reset_reason, undone, verdict_of_error};

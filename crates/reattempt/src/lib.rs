@@ -89,6 +89,7 @@
 //! | losers and timed-out attempts over HTTP/2 | [`linger`] |
 //! | a substitute response for a failed call | [`fallback`] |
 //! | downloads that continue after a broken connection | [`resume`] |
+//! | retries on new connections, for pools of dead ones | [`fresh`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
@@ -131,6 +132,8 @@ pub mod endpoints;
 pub mod error;
 #[cfg(feature = "http")]
 pub mod fallback;
+#[cfg(feature = "http")]
+pub mod fresh;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(feature = "http")]

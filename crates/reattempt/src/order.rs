@@ -23,7 +23,7 @@
 //! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
 //! | 17 | reading late answers ([`LingerLayer`](crate::linger::LingerLayer)), for hedges and attempt timeouts over HTTP/2 | only the client's own future can go on in the background after a layer has dropped it |
-//! | innermost | the client | |
+//! | innermost | the client, or one with a pool and one without ([`FreshRetries`](crate::fresh::FreshRetries)) | no layer that sends later is between them and the retry layer |
 //!
 //! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit
 //! is released during the wait. A tonic interceptor cannot retry a call, because the interceptor does not send it. Put

@@ -55,7 +55,7 @@ fn executions(server: &Server) -> usize {
     server.ledger().arrivals().iter().filter(|arrival| arrival.carried_out).count()
 }
 
-// OUT-1, RET-7, C-12, field 13, field 14
+// OUT-1, RET-7, C-12, field 13, field 14, trap 65
 #[tokio::test]
 async fn unmarked_call_is_carried_out_once() {
     for (reply, code) in replies() {
@@ -109,7 +109,7 @@ async fn pushback_asks_for_a_retry() {
 }
 
 /// Neither the standard stack nor a backup declares calls as repeatable.
-// RET-7, C-12, field 14
+// RET-7, C-12, field 14, trap 65
 #[tokio::test]
 async fn no_stack_declares_calls_repeatable() {
     for (reply, code) in replies() {

@@ -7,8 +7,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::grpc::Grpc;
 use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+use reattempt::observe::Proof;
 use reattempt::schedule::Constant;
-use reattempt::{Http, RetryLayer, RetryPolicy};
+use reattempt::{Http, Report, RetryLayer, RetryPolicy};
 use reattempt_faults::{Reply, Server};
 use tonic::transport::{Channel, Endpoint};
 use tower::{Layer, ServiceExt};
@@ -94,4 +95,21 @@ async fn refused_stream_is_no_proof_if_so_set() {
     let doubting = || quick().protocol(|http| http.refused_stream_is_proof(false));
     assert_eq!(calls(doubting(), "POST").await, (1, false));
     assert_eq!(calls(doubting(), "PUT").await, (2, true));
+}
+
+/// A report says which attempts were repeated only because of a refused stream. A PUT may be repeated anyway.
+// trap 24
+#[tokio::test]
+async fn report_names_repeat_by_refused_stream() {
+    for (method, expected) in [("POST", Some(Proof::RefusedStream)), ("PUT", None)] {
+        let server = refusing().await;
+        let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+        let request = Request::builder().method(method).uri(server.url("/"));
+        let request = request.body(Full::new(Bytes::from("pay"))).unwrap();
+        let response = RetryLayer::new(quick()).layer(client).oneshot(request).await.unwrap();
+        let report = Report::of(&response).unwrap();
+        assert_eq!(report.attempts()[0].repeated_by, expected, "{report}");
+        let words = report.to_string().contains("repeated only because the server refused the stream");
+        assert_eq!(words, expected.is_some(), "{report}");
+    }
 }

@@ -8,12 +8,12 @@ use std::error::Error;
 use ::h2::Reason;
 use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, Phase, Sign, Undone};
+use super::{LOST, Sign, Undone};
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     error.downcast_ref::<::h2::Error>().map(|error| {
         if error.is_io() {
-            return Sign::At(Phase::Connected);
+            return Sign::Connected;
         }
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         if error.is_remote() {

@@ -2,10 +2,11 @@
 
 use std::error::Error;
 
+use hyper_util::client::legacy::connect::Connected;
 use hyper_util::client::legacy::{self, pool};
 use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, Phase, Sign, TIMED_OUT, Undone};
+use super::{LOST, Sign, TIMED_OUT, Undone};
 
 /// The text of hyper's error for a request whose connection task was dropped. No predicate identifies it: `is_user()`
 /// returns `true`, as it does for the caller's own errors.
@@ -27,9 +28,10 @@ pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     error.is_some_and(|error| error.is_user() && !is_dispatch_gone(error))
 }
 
-/// Returns `true` if the name was not resolved. The error's type is private in hyper-util, which reqwest uses, too.
-pub(super) fn is_resolver(error: &(dyn Error + 'static)) -> bool {
-    error.to_string() == "dns error"
+/// Returns `true` if the connection of the error used HTTP/2.
+pub(super) fn is_of_http2(error: &(dyn Error + 'static)) -> bool {
+    let connection = error.downcast_ref().and_then(legacy::Error::connect_info);
+    error.is::<::h2::Error>() || connection.is_some_and(Connected::is_negotiated_h2)
 }
 
 fn is_dispatch_gone(error: &::hyper::Error) -> bool {
@@ -45,7 +47,7 @@ fn of_client(error: &legacy::Error) -> Sign {
     if error.is_connect() && error.source().is_some_and(is_given_up) {
         Sign::Undone(Undone::NoConnection, FailureKind::Connect)
     } else if error.is_connect() || is_before_dispatch() {
-        Sign::At(Phase::Connecting)
+        Sign::Connecting
     } else {
         Sign::None
     }
@@ -74,7 +76,7 @@ fn of_connection(error: &::hyper::Error) -> Sign {
         // The response was cut off, is not HTTP, or came without a request. The server may have processed the request.
         Sign::Proof(LOST)
     } else {
-        Sign::At(Phase::Connected)
+        Sign::Connected
     }
 }
 

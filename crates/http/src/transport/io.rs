@@ -12,7 +12,6 @@ const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Conne
 pub(super) fn sign(error: &Error, phase: Phase) -> Sign {
     let kind = error.kind();
     let verdict = match phase {
-        Phase::Connecting => connecting(kind),
         Phase::Connected => on_connection(error),
         Phase::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
@@ -24,20 +23,6 @@ pub(super) fn sign(error: &Error, phase: Phase) -> Sign {
     verdict.map_or(Sign::None, Sign::Presumption)
 }
 
-/// Returns the verdict for an error while connecting, which is retryable unless its kind is listed.
-///
-/// The exceptions are listed because an unresolved name has no stable kind. rustls reports its rejections as
-/// `InvalidData`, and `Other` is only a wrapper.
-fn connecting(kind: ErrorKind) -> Option<Verdict> {
-    match kind {
-        ErrorKind::Other => None,
-        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::PermissionDenied | ErrorKind::Unsupported => {
-            Some(Verdict::Permanent)
-        }
-        _ => Some(NOT_CONNECTED),
-    }
-}
-
 /// Returns the verdict for a read or write error on an established connection, which is then lost.
 ///
 /// TLS libraries report alerts and unreadable records as `InvalidData` or `Other`. In TLS 1.3 the client's certificate
@@ -46,7 +31,7 @@ fn on_connection(error: &Error) -> Option<Verdict> {
     match error.kind() {
         ErrorKind::TimedOut => Some(TIMED_OUT),
         ErrorKind::InvalidInput | ErrorKind::PermissionDenied | ErrorKind::Unsupported => None,
-        ErrorKind::InvalidData | ErrorKind::Other if tls::is_refusal(error) => Some(Verdict::Permanent),
+        ErrorKind::InvalidData | ErrorKind::Other if tls::is_certificate_refused(error) => Some(Verdict::Permanent),
         _ => Some(LOST),
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Each submodule recognises one client's error types.
 
+mod connecting;
 mod io;
+mod texts;
 
 #[cfg(feature = "hyper")]
 mod h2;
@@ -25,14 +27,14 @@ use reattempt_replay::ReplayError;
 ///
 /// | cause | verdict |
 /// |---|---|
-/// | no connection was made: refused, unreachable, timed out, name not found, or closed, reset or ended by the alert internal_error during the TLS handshake | not processed, [`Connect`](FailureKind::Connect) |
+/// | no connection was made, for any reason that is not known to be final: refused, unreachable, timed out, name not found, TLS handshake broken off, a proxy that fails, an error of an unknown type | not processed, [`Connect`](FailureKind::Connect) |
 /// | the call waited for a connection that another call gave up or failed to open | not processed, [`Connect`](FailureKind::Connect) |
 /// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY excluded the request, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
 /// | the connection was lost later: reset, closed during the response, another HTTP/2 reset, a protocol error detected by the client, a TLS alert, an unreadable TLS record | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |
-/// | no connection, for a permanent reason: certificate or protocol rejected in the TLS handshake, invalid URI or scheme | permanent |
+/// | no connection, for a [final](#errors-of-connecting) reason: certificate or protocol rejected in the TLS handshake, invalid URI or scheme, a proxy that requires credentials or forbids the target | permanent |
 /// | the server rejected the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
 /// | the caller's body failed, or the client cancelled the request | permanent |
 /// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
@@ -45,13 +47,31 @@ use reattempt_replay::ReplayError;
 /// connection or an unusable local address proves that it was not. An unreachable host or network is therefore
 /// transient, [`Connect`](FailureKind::Connect).
 ///
+/// # Errors of connecting
+///
+/// Whatever fails while a client connects has sent nothing. So an error of an unknown type is "no connection", and is
+/// retried for every request. The final reasons are recognised by type where it is public, otherwise by the text of
+/// the library:
+///
+/// | final reason | recognised |
+/// |---|---|
+/// | a refused certificate, of the server or of the client | the texts of rustls, OpenSSL, BoringSSL and native-tls |
+/// | a refused protocol, version or name: the TLS alerts handshake_failure, protocol_version, insufficient_security, unrecognized_name and no_application_protocol | the same |
+/// | a URI or scheme that the connector does not accept | `http::uri::InvalidUri`; `io::Error`s of the kinds `InvalidInput`, `PermissionDenied` and `Unsupported`; the texts of the connectors |
+/// | a proxy that requires credentials: 407, no acceptable SOCKS method, refused credentials | the texts of hyper-util and other crates |
+/// | a proxy that forbids the target: reply 2 of SOCKS 5, and a 403 if the text names it. hyper-util's `Tunnel` and reqwest report a 403 like a 503 | the same |
+///
+/// A request to a proxy that never responds is not an error of connecting, unless the client limits the time to
+/// connect. A limit on the whole attempt shows nothing about the stage.
+///
 /// # TLS alerts
 ///
 /// An alert is recognised in the text of the TLS library's error. On an established connection it is treated as a lost
-/// connection, unless the text names a certificate, an unknown CA or denied access. During the handshake, every alert
-/// except internal_error is permanent. A server sends internal_error if it cannot continue for a reason unrelated to
-/// the client. Nothing has then been processed, and the next attempt may succeed. Servers without a certificate for the
-/// requested name send it too. Calls to such servers are retried in vain, as often as the policy allows.
+/// connection, unless it refuses a certificate: bad, unsupported, revoked, expired or unknown certificate, unknown CA,
+/// access denied, decrypt_error, certificate required. During the handshake, the alerts in the table above are
+/// permanent, too. After every other alert the next attempt may succeed. A server sends internal_error if it cannot
+/// continue for a reason unrelated to the client. Servers without a certificate for the requested name send it too.
+/// Calls to such servers are retried in vain, as often as the policy allows.
 ///
 /// # REFUSED_STREAM
 ///
@@ -84,8 +104,12 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
 /// Returns the party whose fault the error is, if it shows nothing about the server.
 ///
 /// It is the [caller's](Fault::Caller) if its request body failed, the request could not be built, or the client
-/// stopped the upload. It is [local](Fault::Local) if this machine has no free port, file descriptor or memory, or if a
-/// name could not be resolved. Returns `None` for every other error.
+/// stopped the upload. It is [local](Fault::Local) if this machine has no free port, file descriptor or memory, if a
+/// name could not be resolved, or if a proxy failed to open a tunnel. Returns `None` for every other error.
+///
+/// The error types of resolvers and proxies are private, so they are recognised by their texts: hyper-util's `dns
+/// error`, `tunnel error: …` and `SOCKS error: …`, and those of reqwest's SOCKS. A proxy that is used without a tunnel,
+/// as for `http` URLs, is not recognised, because its errors look like the server's.
 #[must_use]
 pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
     let mut links = std::iter::successors(Some(error), |&error| source(error));
@@ -97,8 +121,7 @@ pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
         if hyper::is_callers_own(error) || h2::is_callers_own(error) {
             return Some(Fault::Caller);
         }
-        #[cfg(feature = "hyper")]
-        if hyper::is_resolver(error) {
+        if connecting::is_on_the_way(error) {
             return Some(Fault::Local);
         }
         #[cfg(feature = "reqwest")]
@@ -120,8 +143,8 @@ pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     while let Some(error) = link {
         match sign(error, Phase::Unknown) {
             Sign::Undone(undone, _) => return Some(undone),
-            Sign::Proof(_) | Sign::At(Phase::Connecting) => return None,
-            Sign::None | Sign::Presumption(_) | Sign::At(_) => link = source(error),
+            Sign::Proof(_) | Sign::Connecting => return None,
+            Sign::None | Sign::Presumption(_) | Sign::Connected => link = source(error),
         }
     }
     None
@@ -141,17 +164,29 @@ pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     }
 }
 
+/// Returns `true` if the error shows that its connection used HTTP/2.
+///
+/// Returns `false` if the error does not show the version. This is so for a reset of a connection whose client uses
+/// HTTP/2 without negotiating it. Always returns `false` without the feature `hyper`.
+#[must_use]
+pub fn is_of_http2(error: &(dyn Error + 'static)) -> bool {
+    #[cfg(feature = "hyper")]
+    return std::iter::successors(Some(error), |&error| source(error)).any(hyper::is_of_http2);
+    #[cfg(not(feature = "hyper"))]
+    {
+        let _ = error;
+        false
+    }
+}
+
 const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 
 /// The stage at which an error occurred, as shown by the outer errors in the chain.
-#[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Unknown,
-    /// While a connection was being established: no request can have been sent.
-    Connecting,
     /// On an established connection: a request may have been sent.
     Connected,
 }
@@ -168,8 +203,10 @@ enum Sign {
     Undone(Undone, FailureKind),
     /// A verdict, unless the inner errors have one.
     Presumption(Verdict),
-    /// The stage at which the inner errors occurred.
-    At(Phase),
+    /// The inner errors occurred while a connection was being established: no request can have been sent.
+    Connecting,
+    /// The inner errors occurred on an established connection.
+    Connected,
 }
 
 /// Walks the chain. Outer errors take precedence, because they show which side caused an inner one. For example, a
@@ -181,15 +218,9 @@ fn walk(error: &(dyn Error + 'static), phase: Phase) -> Option<Verdict> {
         Sign::Proof(verdict) => Some(verdict),
         Sign::Undone(_, kind) => Some(Verdict::NotProcessed(Failure::new(kind))),
         Sign::Presumption(verdict) => below(phase).or(Some(verdict)),
-        // Without evidence that the network is to blame, another attempt would fail the same way. Examples are a
-        // certificate that native-tls rejects, and an invalid URI.
-        Sign::At(Phase::Connecting) => match below(Phase::Connecting) {
-            Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
-            // RFC 8446 §6.2: the error is unrelated to the peer.
-            _ if tls::is_internal_error(error) => Some(NOT_CONNECTED),
-            _ => Some(Verdict::Permanent),
-        },
-        Sign::At(phase) => below(phase),
+        Sign::Connecting if connecting::is_final(error) => Some(Verdict::Permanent),
+        Sign::Connecting => Some(NOT_CONNECTED),
+        Sign::Connected => below(Phase::Connected),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use reattempt_core::Verdict;
 
-use super::{NOT_CONNECTED, Sign, TIMED_OUT};
+use super::{Sign, TIMED_OUT};
 use crate::verdict_of_status;
 
 pub(super) fn sign(error: &::reqwest::Error) -> Sign {
@@ -10,9 +10,6 @@ pub(super) fn sign(error: &::reqwest::Error) -> Sign {
         Sign::Proof(verdict_of_status(status))
     } else if error.is_builder() || error.is_redirect() {
         Sign::Proof(Verdict::Permanent)
-    } else if error.is_connect() && (error.is_timeout() || error.is_dns()) {
-        // reqwest's own types for these two cases are private.
-        Sign::Proof(NOT_CONNECTED)
     } else if error.is_timeout() {
         // `is_timeout` searches the whole chain, so it is also `true` for a timeout in the caller's body.
         Sign::Presumption(TIMED_OUT)

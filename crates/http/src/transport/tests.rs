@@ -77,31 +77,93 @@ fn tls_alerts_are_known_by_their_texts() {
         ("received fatal alert: CertificateRequired", permanent, permanent),
         ("received fatal alert: UnknownCA", permanent, permanent),
         ("received fatal alert: AccessDenied", permanent, permanent),
+        ("received fatal alert: DecryptError", permanent, permanent),
+        ("received fatal alert: the peer found the certificate was not issued by a trusted CA", permanent, permanent),
         ("invalid peer certificate: Expired", permanent, permanent),
         ("SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:SSL alert 48", permanent, permanent),
+        ("SSL routines:ssl3_read_bytes:tlsv1 alert decrypt error:SSL alert 51", permanent, permanent),
         ("SSL routines::ssl/tls alert bad certificate:SSL alert 42", permanent, permanent),
         ("SSL routines:OPENSSL_internal:TLSV1_ALERT_ACCESS_DENIED", permanent, permanent),
-        ("received fatal alert: BadRecordMac", lost, permanent),
-        ("received fatal alert: DecodeError", lost, permanent),
-        ("cannot decrypt peer's message", lost, permanent),
-        ("received corrupt message of type InvalidContentType", lost, permanent),
-        ("SSL routines:ssl3_get_record:decryption failed or bad record mac", lost, permanent),
+        ("SSL routines:OPENSSL_internal:TLSV1_ALERT_DECRYPT_ERROR", permanent, permanent),
+        ("received fatal alert: HandshakeFailure", lost, permanent),
+        ("SSL routines:ssl3_read_bytes:sslv3 alert handshake failure:SSL alert 40", lost, permanent),
+        ("[TLSV1_ALERT_PROTOCOL_VERSION]", lost, permanent),
+        ("received fatal alert: BadRecordMac", lost, unsent),
+        ("received fatal alert: DecodeError", lost, unsent),
+        ("cannot decrypt peer's message", lost, unsent),
+        ("received corrupt message of type InvalidContentType", lost, unsent),
+        ("SSL routines:ssl3_get_record:decryption failed or bad record mac", lost, unsent),
+        ("SSL routines:ssl3_get_record:wrong version number", lost, unsent),
         ("received fatal alert: InternalError", lost, unsent),
         ("SSL routines:ssl3_read_bytes:tlsv1 alert internal error:SSL alert 80", lost, unsent),
         ("SSL routines:OPENSSL_internal:TLSV1_ALERT_INTERNAL_ERROR", lost, unsent),
+        ("closed for an unknown cause", lost, unsent),
     ] {
         let kinds = [ErrorKind::InvalidData, ErrorKind::Other];
         for error in kinds.map(|kind| std::io::Error::new(kind, text)) {
             assert_eq!(walk(&error, Phase::Connected), Some(connected), "{error:?}");
             let wrapped = std::io::Error::other(Wrapper(error));
             assert_eq!(walk(&wrapped, Phase::Connected), Some(connected), "{wrapped:?}");
-            #[cfg(feature = "tonic")]
-            {
-                let error = ::tonic::ConnectError(Box::new(wrapped));
-                assert_eq!(verdict_of_error(&error), Some(connecting), "{error:?}");
-            }
-            assert_ne!(connecting, LOST);
+            assert_eq!(connecting::is_final(&wrapped), connecting == permanent, "{wrapped:?}");
         }
+    }
+}
+
+/// Refused certificates in the texts of TLS libraries, as they arrive while connecting.
+// trap 63
+#[test]
+fn refused_certificate_is_final_in_any_text() {
+    for text in [
+        "invalid peer certificate: certificate not valid for name \"a.example\"",
+        "peer sent no certificates",
+        "error:0A000086:SSL routines:tls_post_process_server_certificate:certificate verify failed:ssl/statem/statem_clnt.c\
+         :1889: (self-signed certificate)",
+        "error:1416F086:SSL routines:tls_process_server_certificate:certificate verify failed:../ssl/statem/\
+         statem_clnt.c:1913: (Hostname mismatch)",
+        "TLS handshake failed: cert verification failed - unable to get local issuer certificate \
+         [CERTIFICATE_VERIFY_FAILED]",
+        "TLS handshake failed [TLSV1_ALERT_CERTIFICATE_REQUIRED]",
+        "The certificate was not trusted.",
+        "\u{201c}a.example\u{201d} certificate is not trusted",
+        "Die Zertifikatkette wurde nicht als vertrauenswürdig eingestuft. (os error -2146762487)",
+        "The target principal name is incorrect. (os error -2146893022)",
+    ] {
+        let error: Box<dyn Error + Send + Sync> = text.into();
+        assert!(connecting::is_final(&*error), "{text}");
+    }
+}
+
+/// Proxies, resolvers and connectors of other crates, by the texts in their sources: hyper-http-proxy, tokio-socks,
+/// async-socks5, hickory.
+// trap 63
+#[test]
+fn texts_of_connectors_by_their_meaning() {
+    for (text, is_final) in [
+        ("unsuccessful tunnel (HTTP/1.1 407 Pro)", true),
+        ("unsuccessful tunnel (HTTP/1.1 403 For)", true),
+        ("unsuccessful tunnel (HTTP/1.0 403 For)", true),
+        ("unsuccessful tunnel (HTTP/1.1 502 Bad)", false),
+        ("unexpected EOF while tunnel reading", false),
+        ("proxy authentication required", true),
+        ("unsuccessful tunnel", false),
+        ("No acceptable auth methods", true),
+        ("Connection not allowed by ruleset", true),
+        ("Unsuccessful reply: ConnectionNotAllowedByRule", true),
+        ("Password auth failure, code: 1", true),
+        ("Host unreachable", false),
+        ("TTL expired", false),
+        ("Proxy server unreachable", false),
+        ("proto error: io error: Connection refused (os error 111)", false),
+        ("request timed out", false),
+        ("deadline has elapsed", false),
+        ("TLS handshake timeout.", false),
+        ("could not load the client certificate: the agent is not ready", false),
+        ("Connecting to HTTPS without TLS enabled", true),
+        ("HTTP/2 was not negotiated.", true),
+        ("uri missing host", true),
+    ] {
+        let error: Box<dyn Error + Send + Sync> = text.into();
+        assert_eq!(connecting::is_final(&*error), is_final, "{text}");
     }
 }
 
@@ -120,10 +182,9 @@ fn the_inner_of_two_io_errors_wins() {
 }
 
 #[test]
-fn resolver_error_counts_as_no_connection() {
+fn bare_error_without_a_kind_is_unknown() {
     let uncategorized = std::io::Error::from_raw_os_error(i32::MAX);
-    assert_eq!(verdict_of_error(&uncategorized), None, "nothing is known of a bare one");
-    assert_eq!(walk(&uncategorized, Phase::Connecting), Some(NOT_CONNECTED));
+    assert_eq!(verdict_of_error(&uncategorized), None);
 }
 
 #[cfg(feature = "tonic")]
@@ -136,9 +197,12 @@ fn errors_of_connecting_by_io_kind() {
         (std::io::Error::from(ErrorKind::TimedOut), NOT_CONNECTED),
         (std::io::Error::from(ErrorKind::ConnectionReset), NOT_CONNECTED),
         (std::io::Error::from(ErrorKind::UnexpectedEof), NOT_CONNECTED),
-        (std::io::Error::from(ErrorKind::InvalidData), Verdict::Permanent),
+        (std::io::Error::from(ErrorKind::InvalidData), NOT_CONNECTED),
+        (std::io::Error::from(ErrorKind::Other), NOT_CONNECTED),
+        (std::io::Error::from_raw_os_error(i32::MAX), NOT_CONNECTED),
         (std::io::Error::from(ErrorKind::InvalidInput), Verdict::Permanent),
         (std::io::Error::from(ErrorKind::PermissionDenied), Verdict::Permanent),
+        (std::io::Error::from(ErrorKind::Unsupported), Verdict::Permanent),
         (std::io::Error::other("unsupported scheme"), Verdict::Permanent),
     ] {
         let text = format!("{error:?}");

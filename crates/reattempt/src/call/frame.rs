@@ -58,7 +58,7 @@ thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
     static OPENED: Cell<Opened> = const { Cell::new(Opened::Unknown) };
     /// The terms for [`Opened::Special`].
-    static TERMS: RefCell<LayerTerms> = const { RefCell::new(LayerTerms { limit: None, source: None }) };
+    static TERMS: RefCell<LayerTerms> = const { RefCell::new(LayerTerms { limit: None, source: None, fresh: false }) };
 }
 
 /// The opening of the frame of an attempt.
@@ -99,6 +99,20 @@ pub(crate) fn expect_guards() {
 #[inline]
 pub(crate) fn expects_guards() -> bool {
     HAS_GUARDS.load(Ordering::Relaxed)
+}
+
+/// `true` once this process has a client for retries on new connections. Until then, none are marked.
+static HAS_FRESH: AtomicBool = AtomicBool::new(false);
+
+/// Records that this process has a client for retries on new connections.
+pub(crate) fn expect_fresh() {
+    HAS_FRESH.store(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if a client may send retries on new connections.
+#[inline]
+pub(crate) fn expects_fresh() -> bool {
+    HAS_FRESH.load(Ordering::Relaxed)
 }
 
 /// The frame of an attempt that is being sent. Dropping it restores the outer frame, even after a panic.

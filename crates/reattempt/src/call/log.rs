@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::{Failure, StopReason};
+use reattempt_core::{Failure, Proof, StopReason};
 
 use super::observe::{Event, Observer};
 use super::protocol::Protocol;
@@ -53,6 +53,13 @@ impl CallLog {
         }
     }
 
+    /// Sets the proof that alone allows the last attempt to be repeated.
+    pub(crate) fn set_repeated_by(&mut self, proof: Option<Proof>) {
+        if let Some(last) = self.attempts.last_mut() {
+            last.repeated_by = proof;
+        }
+    }
+
     /// Records the end of an attempt, with the time since the start of the call.
     pub(crate) fn record(
         &mut self,
@@ -66,7 +73,8 @@ impl CallLog {
             self.attempts.remove(MOST_REPORTED / 2);
             self.omitted = self.omitted.saturating_add(1);
         }
-        self.attempts.push(AttemptReport { number, replacement, endpoint, ended, outcome, delay: None });
+        let (delay, repeated_by) = (None, None);
+        self.attempts.push(AttemptReport { number, replacement, endpoint, ended, outcome, delay, repeated_by });
     }
 
     /// Notifies the observer of an event.
@@ -95,6 +103,7 @@ impl CallLog {
         // The retry after this delay was never sent, so the delay does not belong in the report.
         if stop == StopReason::BodyNotKept {
             self.set_delay(None);
+            self.set_repeated_by(None);
         }
         Report {
             attempts: std::mem::take(&mut self.attempts),

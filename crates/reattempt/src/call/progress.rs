@@ -160,6 +160,7 @@ impl<D: Delays> Progress<D> {
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
                 let replaces = self.call.resends();
                 self.proof = proof.filter(|_| !terms.repeatable);
+                self.log.set_repeated_by(self.proof);
                 if replaces {
                     let event = Event::WillRetry { attempt: number, after, proof: self.proof };
                     self.log.notify(&settings.observer, &event);
@@ -167,6 +168,7 @@ impl<D: Delays> Progress<D> {
                 Ok(Granted { now, due, replaces })
             }
             _ => {
+                self.log.set_repeated_by(proof.filter(|_| !terms.repeatable));
                 let proof = proof.unwrap_or(Proof::NotConnected);
                 self.log.notify(&settings.observer, &Event::WillReplace { attempt: number, proof });
                 Ok(Granted { now, due: None, replaces: true })

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reattempt_core::{Failure, Rounded, StopReason};
+use reattempt_core::{Failure, Proof, Rounded, StopReason};
 use smallvec::SmallVec;
 
 use super::causes::Cause;
@@ -49,6 +49,9 @@ pub struct AttemptReport {
     pub outcome: AttemptOutcome,
     /// The delay before the next attempt, or `None` for the last one.
     pub delay: Option<Duration>,
+    /// The proof that this attempt was not processed, if the request was repeated only because of it. If the server
+    /// sent `REFUSED_STREAM` after it had done the work, it did the work twice. Always `None` in a hedge layer.
+    pub repeated_by: Option<Proof>,
 }
 
 /// The outcome of one attempt.
@@ -154,10 +157,13 @@ impl fmt::Display for Report {
             let endpoint = At(attempt.endpoint.as_deref());
             write!(f, "attempt {number}{again}{endpoint} at {}: ", Rounded(ended))?;
             attempt.outcome.write(f, self.code_names)?;
-            match attempt.delay {
-                Some(delay) => writeln!(f, ", next in {}", Rounded(delay))?,
-                None => writeln!(f)?,
+            if let Some(delay) = attempt.delay {
+                write!(f, ", next in {}", Rounded(delay))?;
             }
+            if attempt.repeated_by == Some(Proof::RefusedStream) {
+                write!(f, ", repeated only because {}", Proof::RefusedStream)?;
+            }
+            writeln!(f)?;
         }
         if self.omitted > 0 {
             writeln!(f, "({} attempts in the middle are left out)", self.omitted)?;

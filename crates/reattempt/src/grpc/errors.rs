@@ -191,9 +191,13 @@ fn time_limit<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a TimedOut> {
     causes(error).find_map(|error| error.downcast_ref())
 }
 
-/// Returns the code of a status that was not converted from another error.
+/// Returns the code of a status that was not converted from another error. A connector may fail with the status of
+/// another service, which is not the call's.
 #[cfg(feature = "tonic")]
 fn own_status(error: &(dyn Error + 'static)) -> Option<Code> {
+    if is_connecting(error) {
+        return None;
+    }
     let status = causes(error).find_map(|error| error.downcast_ref::<tonic::Status>())?;
     let number = i32::from(status.code());
     status.source().is_none().then(|| Code::from_number(number.unsigned_abs()))

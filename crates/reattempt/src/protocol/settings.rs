@@ -39,9 +39,9 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | 425, 429 | retried | retried |
 /// | 408, 500, 502, 503, 504, a 5xx that no RFC defines | retried | returned |
 /// | every other 4xx and 5xx | returned | returned |
-/// | proof that nothing was processed: no connection, `REFUSED_STREAM`, a `GOAWAY` that excludes the stream | retried | retried |
+/// | proof that nothing was processed: whatever fails while connecting, `REFUSED_STREAM`, a `GOAWAY` that excludes the stream | retried | retried |
 /// | connection lost after sending, no response in time, a response that is not HTTP | retried | returned |
-/// | certificate rejected, invalid URI, an error in the caller's own body | returned | returned |
+/// | certificate rejected, invalid URI, a proxy that requires credentials or forbids the target, an error in the caller's own body | returned | returned |
 ///
 /// Repeatable requests are GET, HEAD, OPTIONS, TRACE, QUERY, PUT and DELETE, any request with an `Idempotency-Key`, and
 /// any that [`CallOptions::repeatable`](crate::CallOptions::repeatable) marks. If the inner service [follows

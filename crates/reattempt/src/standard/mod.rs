@@ -21,6 +21,25 @@
 //! layers: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
 //! [`GuardLayer`](crate::guard::GuardLayer).
 //!
+//! # Idle connections
+//!
+//! Around a client and one without a pool, retries after a lost connection use a new one. This is one more line:
+//!
+//! ```
+//! # use http_body_util::Full;
+//! # use hyper_util::client::legacy::Client;
+//! # use hyper_util::rt::TokioExecutor;
+//! # use reattempt::fresh::FreshRetries;
+//! # use reattempt::standard::StandardLayer;
+//! # use tower::ServiceBuilder;
+//! # let pooled = Client::builder(TokioExecutor::new()).build_http();
+//! # let unpooled = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
+//! let client = ServiceBuilder::new()
+//!     .layer(StandardLayer::http())
+//!     .service(FreshRetries::new(pooled, unpooled));
+//! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+//! ```
+//!
 //! # Several servers
 //!
 //! [`endpoints`](StandardLayer::endpoints) sends each attempt to one of several base URLs. Each endpoint has its own

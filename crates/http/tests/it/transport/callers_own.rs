@@ -1,8 +1,6 @@
 //! Tests of errors that this side caused, which are no sign of the server's health, and of errors that it did not
 //! cause.
 
-use reattempt_core::Fault;
-use reattempt_http::fault_of_error;
 use reattempt_replay::ReplayError;
 
 use super::server::{read_http2_headers, read_on, refused, reset, serve};

@@ -4,9 +4,7 @@ use std::error::Error;
 
 use hyper::client::conn;
 use hyper_util::rt::TokioIo;
-use reattempt_core::Fault;
 use reattempt_core::Verdict;
-use reattempt_http::fault_of_error;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 

@@ -1,11 +1,15 @@
 //! Tests that provoke each transport error for real, on loopback, and check its verdict.
 
 mod callers_own;
+mod connectors;
 mod crowd;
 mod http1;
 mod http2;
+mod proxies;
 #[cfg(feature = "reqwest")]
 mod reqwest_client;
+#[cfg(feature = "reqwest")]
+mod reqwest_proxies;
 mod server;
 mod tls;
 #[cfg(feature = "tonic")]
@@ -23,9 +27,8 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use reattempt_core::Undone;
-use reattempt_core::{Failure, FailureKind, Verdict};
-use reattempt_http::{reset_reason, undone, verdict_of_error};
+use reattempt_core::{Failure, FailureKind, Fault, Undone, Verdict};
+use reattempt_http::{fault_of_error, reset_reason, undone, verdict_of_error};
 
 const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));
 const REFUSED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Network));
@@ -92,4 +95,11 @@ fn assert_verdict<T>(result: Result<T, impl Error + 'static>, expected: impl Int
 fn assert_not_dispatched(error: &(dyn Error + 'static)) {
     assert_eq!(verdict_of_error(error), Some(NOT_CONNECTED), "{error:?}");
     assert_eq!(undone(error), Some(Undone::NotDispatched), "{error:?}");
+}
+
+/// Asserts the verdict for a failure of a proxy or resolver, which shows nothing about the server.
+#[track_caller]
+fn assert_on_the_way(case: &str, error: &(dyn Error + 'static), expected: Verdict) {
+    assert_eq!(verdict_of_error(error), Some(expected), "{case}: {error:?}");
+    assert_eq!(fault_of_error(error), Some(Fault::Local), "{case}: {error:?}");
 }

@@ -11,6 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 
 use super::server::{read_head, read_http2_headers, read_on, refused, serve};
@@ -136,7 +137,10 @@ async fn broken_tls_record_is_a_lost_connection() {
 // trap 24
 #[tokio::test]
 async fn alert_in_handshake_by_its_meaning() {
-    for (alert, expected) in [(80, NOT_CONNECTED), (40, Verdict::Permanent), (42, Verdict::Permanent)] {
+    let permanent =
+        [40, 42, 43, 44, 45, 46, 48, 49, 51, 70, 71, 112, 116, 120].map(|alert| (alert, Verdict::Permanent));
+    let for_now = [10, 20, 22, 47, 50, 80, 90].map(|alert| (alert, NOT_CONNECTED));
+    for (alert, expected) in permanent.into_iter().chain(for_now) {
         let server = serve(move |mut connection: TcpStream| async move {
             connection.read_u8().await.unwrap();
             connection.write_all(&[21, 3, 3, 0, 2, 2, alert]).await.unwrap();
@@ -147,6 +151,8 @@ async fn alert_in_handshake_by_its_meaning() {
     }
 }
 
+/// A proxy or balancer whose backend is gone may respond like this, without TLS.
+// trap 63
 #[tokio::test]
 async fn a_server_that_does_not_speak_tls() {
     let server = serve(async |mut connection| {
@@ -154,7 +160,7 @@ async fn a_server_that_does_not_speak_tls() {
         read_on(&mut connection).await;
     });
     let uri = format!("https://{}/", server.await);
-    assert_verdict(client().request(get(&uri)).await, Verdict::Permanent);
+    assert_verdict(client().request(get(&uri)).await, NOT_CONNECTED);
 }
 
 #[tokio::test]
@@ -174,4 +180,34 @@ async fn connection_refused() {
 async fn scheme_that_the_connector_does_not_speak() {
     let uri = format!("ftp://{}/", refused().await);
     assert_verdict(client().request(get(&uri)).await, Verdict::Permanent);
+}
+
+/// In TLS 1.3 the server verifies the client's signature after the client has sent its request. The alert is
+/// decrypt_error (51).
+// trap 24
+#[tokio::test]
+async fn clients_wrong_signature_is_refused() {
+    let (acceptor, certificate) = tls(true);
+    let server = serve(move |mut connection| {
+        let acceptor = acceptor.clone();
+        async move {
+            assert!(acceptor.accept(&mut connection).await.is_err());
+            read_on(&mut connection).await;
+        }
+    });
+    let uri = format!("https://localhost:{}/", server.await.port());
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(other.signing_key.serialize_der().into());
+    let key = ring::sign::any_supported_type(&key).unwrap();
+    let signs = SingleCertAndKey::from(CertifiedKey::new(vec![certificate.clone()], key));
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots(&certificate))
+        .with_client_cert_resolver(Arc::new(signs));
+    let https = HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().build();
+    let client: HttpsClient = builder().build(https);
+    let error = client.request(get(&uri)).await.unwrap_err();
+    assert!(!error.is_connect(), "the handshake was over: {error:?}");
+    assert_verdict(Err::<(), _>(error), Verdict::Permanent);
 }

@@ -1,12 +1,14 @@
 //! The end of an attempt: its outcome is classified, and then either ends the call or is retried.
 
+use std::error::Error;
 use std::mem;
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http::StatusCode;
 use reattempt_control::EndpointId;
-use reattempt_core::{Classification, FailedAttempt, Schedule, StopReason, Verdict};
+use reattempt_core::{Classification, FailedAttempt, FailureKind, Schedule, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
 
 use super::{Call, Held, Retrying, destination};
@@ -15,7 +17,7 @@ use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
-use crate::call::frame::{Frame, Tried};
+use crate::call::frame::{self, Frame, Tried};
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
@@ -205,6 +207,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             self.context.void_key();
         }
         let error = result.as_ref().err().map(T::Mode::view);
+        *retrying.fresh = frame::expects_fresh() && lost_http1(&classification, &facts, error);
         let attempt = FailedAttempt {
             // If a guard refused the backup, the refused attempt was for another server.
             refused: facts.refused.filter(|_| !facts.from_fallback),
@@ -231,4 +234,14 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
         granted
     }
+}
+
+/// Returns `true` if an attempt lost an HTTP/1 connection, or met a 408, which servers also send on idle connections
+/// (RFC 9110 §15.5.9).
+fn lost_http1(classification: &Classification, facts: &OutcomeFacts, error: Option<&(dyn Error + 'static)>) -> bool {
+    classification.verdict.failure().is_some_and(|failure| match (failure.kind(), error) {
+        (FailureKind::Network, Some(error)) => facts.undone.is_none() && !reattempt_http::is_of_http2(error),
+        (_, None) => failure.code() == Some(StatusCode::REQUEST_TIMEOUT.as_u16()),
+        _ => false,
+    })
 }

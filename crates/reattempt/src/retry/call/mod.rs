@@ -75,6 +75,8 @@ pin_project! {
         carried: Option<Carried>,
         // The watch on the caller's body, if that is streamed below a guard.
         source: Option<SourceWatch>,
+        // `true` if the last attempt lost an HTTP/1 connection, or met a 408.
+        fresh: bool,
         // The endpoints of the failed attempts.
         trail: Trail,
         // The time by which the hook and the service must be ready for the next attempt, if there is a limit.
@@ -114,6 +116,7 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
             tried: Tried::default(),
             carried: None,
             source: None,
+            fresh: false,
             trail: Trail::new(),
             ready_by: None,
             held: None,

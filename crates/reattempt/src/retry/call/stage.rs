@@ -239,7 +239,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Returns the terms of the next attempt for inner guards, if it has any.
     fn layer_terms(&self) -> Option<LayerTerms> {
         let limit = self.shared.policy.settings.attempt_limit(self.context.options.as_ref());
-        LayerTerms::of(limit.filter(|_| T::Mode::INTERRUPTS), &self.retrying.as_ref()?.source)
+        let retrying = self.retrying.as_ref()?;
+        let terms = LayerTerms::of(limit.filter(|_| T::Mode::INTERRUPTS), &retrying.source);
+        match retrying.fresh {
+            true => Some(LayerTerms { fresh: true, ..terms.unwrap_or_default() }),
+            false => terms,
+        }
     }
 
     /// Takes the next attempt, or creates it from the saved request.
