@@ -337,8 +337,8 @@ fn hint_binds_the_server_that_gave_it() {
     }
 }
 
-/// A delay that cannot be read is no permission to come back at once: the schedule's is drawn from the upper half of its
-/// jitter.
+/// A delay that cannot be read is no permission to come back at once: the schedule's is drawn from the upper half of
+/// its jitter.
 // trap 67
 #[test]
 fn unreadable_hint_waits_at_upper_half() {
