@@ -1,7 +1,7 @@
 //! Late answers: a client that reads the answer of an attempt that a layer has dropped.
 //!
-//! **Over HTTP/2, dropped attempts can end the connection that all calls share.** Dropping an attempt resets its
-//! stream while its answer may be on its way. h2, the library below hyper and reqwest, remembers 50 reset streams for a
+//! **Over HTTP/2, dropped attempts can end the connection that all calls share.** Dropping an attempt resets its stream
+//! while its answer may be on its way. h2, the library below hyper and reqwest, remembers 50 reset streams for a
 //! second. It counts each frame for any other reset stream, and ends the connection after 1,024 of them
 //! (`too_many_internal_resets`). The responses that are being read then break. h2 servers do the same to a client that
 //! resets more than 20 streams before they are accepted.
