@@ -139,6 +139,7 @@ async fn switched<B>(response: Response<B>) -> impl AsyncRead + AsyncWrite + Unp
 }
 
 /// The first of two servers refuses the connection. A new client meets it in half of the handshakes.
+// field 16
 #[tokio::test]
 async fn handshakes_fail_over() {
     let well = Echo::start(0, StatusCode::OK).await;
