@@ -34,7 +34,7 @@
 //!
 //! | part | rule |
 //! |---|---|
-//! | request | a GET without a body, and without its own `Range`, `If-Range` or precondition (`If-None-Match`, …) |
+//! | request | a GET without a body, and without its own `Range`, `If-Range`, precondition (`If-None-Match`, …) or `Upgrade` |
 //! | response | 200 with `Content-Length`, and without `Content-Encoding` and `Transfer-Encoding` |
 //! | validator | a strong `ETag`, or, if there is no `ETag`, a `Last-Modified` at least 60 s before `Date` |
 //! | the break | an error that [`Http`](crate::Http) classifies as a lost connection, or an end before `Content-Length` |

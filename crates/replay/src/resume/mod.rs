@@ -27,7 +27,7 @@ mod validator;
 
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
@@ -35,8 +35,9 @@ use content_range::ContentRange;
 pub use mismatch::{Mismatch, TooLong};
 use validator::Validator;
 
-/// The request headers that may make a response partial, or dependent on the caller's own copy.
-const OWN_TERMS: [HeaderName; 6] = [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
+/// The request headers that may make a response partial, dependent on the caller's own copy, or the end of HTTP.
+const OWN_TERMS: [HeaderName; 7] =
+    [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, UPGRADE];
 
 /// The maximum number of header names. A `HeaderMap` holds up to 24,576, and a request for the rest adds three.
 const MAX_NAMES: usize = 24_573;

@@ -219,7 +219,7 @@ async fn the_cap_on_server_delays_can_be_raised() {
 // trap 19
 #[tokio::test(start_paused = true)]
 async fn wait_of_billions_of_seconds_ends_call() {
-    for value in ["99999999999999999999999999", "18446744073709551615", "1700000000"] {
+    for value in ["99999999999999999999999999", "18446744073709551615", "999999999"] {
         let server = asking("retry-after", value);
         let limits = policy().max_elapsed(None).max_server_delay(std::time::Duration::MAX);
         // Even if the cap allows it, the wait starts or is refused without a panic.
