@@ -67,7 +67,7 @@
 //! With one client per server, use a [`Balanced`](crate::endpoints::Balanced) service in place of the single client.
 //! The servers come from a list, a DNS name or any other source of [`Endpoints`](crate::endpoints::Endpoints). Put the
 //! limit on calls in flight around each server's client, because the stack's own limit would count the calls to all
-//! servers. The breaker must not count consecutive failures, because one broken connection may fail many calls at once:
+//! servers. The breaker must not count consecutive failures, because one failing server may fail many calls in a row:
 //!
 //! ```
 //! use std::net::SocketAddr;
