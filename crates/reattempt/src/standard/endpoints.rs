@@ -33,8 +33,9 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// call's attempt goes to another one immediately. The limit's key is the destination of the rewritten request, so
     /// a custom [`destination`](crate::Http::destination) function must return a different value for each endpoint.
     ///
-    /// The default breaker then ignores consecutive failures. Otherwise, it would refuse all calls if one endpoint failed
-    /// 20 calls in a row. The default breaker opens if half of the attempts across all endpoints fail. On a custom breaker, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
+    /// The default breaker then ignores consecutive failures. Otherwise, it would refuse all calls if one endpoint
+    /// failed 20 calls in a row. The default breaker opens if half of the attempts across all endpoints fail. On a
+    /// custom breaker, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
     ///
     /// The endpoints classify outcomes with the policy's protocol. Call this after [`retry`](StandardLayer::retry),
     /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). Address requests to the first base URL in the
