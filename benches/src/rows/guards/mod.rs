@@ -254,7 +254,7 @@ fn limit() -> RateLimit {
 }
 
 fn open() -> CircuitBreaker {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).shared(true);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).min_failing_time(Duration::ZERO).shared(true);
     breaker.isolate_at(DESTINATION, NOW);
     breaker.close_at(DESTINATION, NOW);
     opened(breaker, 5)
