@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+#[allow(dead_code, reason = "only one of its servers is used here")]
+#[path = "../../../crates/http/tests/it/transport/server.rs"]
+mod server;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,29 +15,14 @@ use reattempt_faults::{Reply, Script, Server, Tls};
 use reattempt_http::{fault_of_error, verdict_of_error};
 use reqwest::{Client, Proxy};
 use rustls::{ClientConfig, RootCertStore};
+use server::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));
 
 /// The bound of a test, which only a hang exceeds.
 const BOUND: Duration = Duration::from_secs(20);
-
-/// Passes each connection to `answer`, which drops it at its end.
-async fn serve<Answer>(answer: impl Fn(TcpStream) -> Answer + Send + 'static) -> SocketAddr
-where
-    Answer: Future<Output = ()> + Send + 'static,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (connection, _) = listener.accept().await.unwrap();
-            tokio::spawn(answer(connection));
-        }
-    });
-    address
-}
 
 /// Starts a proxy that sends this response to each CONNECT and hangs up.
 async fn http_proxy(response: &'static [u8]) -> SocketAddr {

@@ -30,6 +30,12 @@ impl<T> OnceLock<T> {
         self.is_set.load(Ordering::Acquire).then(|| self.value.get()).flatten()
     }
 
+    pub(crate) fn get_or_init(&self, new: impl FnOnce() -> T) -> &T {
+        let value = self.value.get_or_init(new);
+        self.is_set.store(true, Ordering::Release);
+        value
+    }
+
     pub(crate) fn set(&self, value: T) -> Result<(), T> {
         self.value.set(value)?;
         self.is_set.store(true, Ordering::Release);

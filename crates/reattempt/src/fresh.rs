@@ -16,6 +16,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::call::frame;
+use crate::call::in_use;
 use crate::protocol::sealed;
 
 /// A client of two: one with a pool of connections, and one without, for retries after a lost connection.
@@ -73,7 +74,7 @@ impl<P, F> FreshRetries<P, F> {
     /// Creates the client from one with a pool and one without. In hyper-util and reqwest, a client has no pool if
     /// `pool_max_idle_per_host` is 0.
     pub fn new(pooled: P, fresh: F) -> Self {
-        frame::expect_fresh();
+        in_use::FRESH_RETRIES.begin();
         Self { pooled, fresh, http1: Arc::default() }
     }
 }

@@ -6,7 +6,8 @@ use reattempt_control::Trail;
 use tower_service::Service;
 
 use crate::call::clock::Instant;
-use crate::call::frame::{self, Sending, SendingNext, Special, Timed, Tried};
+use crate::call::frame::{Sending, SendingNext, Special, Timed, Tried};
+use crate::call::in_use;
 use crate::call::layer_terms::LayerTerms;
 
 /// The state that a client's clones and its calls in flight share.
@@ -53,7 +54,7 @@ pub(crate) fn send_next<S: Service<A>, A>(
     deadline: Option<Instant>,
     terms: Option<LayerTerms>,
 ) -> (S::Future, Tried) {
-    let (frame, _timed) = (frame::expects_picks().then(|| Sending::next(trail)), Timed::only(deadline));
+    let (frame, _timed) = (in_use::ENDPOINTS.is_begun().then(|| Sending::next(trail)), Timed::only(deadline));
     let _special = Special::open(terms);
     let sent = service.call(attempt);
     (sent, frame.map_or(Tried::Nowhere, SendingNext::close))

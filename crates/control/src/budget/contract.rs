@@ -35,7 +35,7 @@ impl Budget for RetryBudget {
     /// a connection adds none, because another endpoint may be well. In kinds other than a cautious budget, only
     /// refused requests add doubt. An unlimited budget permits every replacement.
     fn on_unprocessed(&self, destination: &str, evidence: &Evidence, now: Duration) -> bool {
-        let Some(buckets) = self.state.brake.as_ref().or(self.state.buckets.as_ref()) else { return true };
+        let Some(buckets) = self.brake() else { return true };
         match evidence.undone {
             Some(_) => buckets.record(destination, event(evidence, Wants::Replacement), now).is_some(),
             None => buckets.allows_moves(destination),
@@ -52,7 +52,9 @@ impl Budget for RetryBudget {
         if retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)) {
             self.state.buckets.iter().for_each(|buckets| buckets.on_success(destination));
         }
-        self.state.brake.iter().for_each(|buckets| buckets.on_success(destination));
+        if let Some(brake) = self.state.brake.get() {
+            brake.on_success(destination);
+        }
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use super::not_full::NotFull;
 use super::settings::{Costs, Kind, RATIO, Settings, balance};
 use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
 use crate::millionths::millionths;
-use crate::sync::{Apart, AtomicU64, Ordering};
+use crate::sync::{Apart, AtomicU64, OnceLock, Ordering};
 
 /// A retry budget: a token bucket per destination that every retry must draw from.
 ///
@@ -103,8 +103,9 @@ pub(super) struct State {
     pub(super) settings: Settings,
     /// `None` if every retry is granted.
     pub(super) buckets: Option<Destinations>,
-    /// Cautious buckets, whose doubt limits free replacements. `None` if `buckets` are cautious or there are none.
-    pub(super) brake: Option<Destinations>,
+    /// Cautious buckets, whose doubt limits free replacements, created for the first of those. Empty if `buckets` are
+    /// cautious or there are none.
+    pub(super) brake: OnceLock<Destinations>,
     /// The number of buckets that a success would change, or 0 if only time adds tokens.
     pub(super) not_full: Arc<NotFull>,
     /// On its own cache line, because writes for a failing destination must not slow down successes of others.
@@ -354,7 +355,7 @@ impl RetryBudget {
         let same_kind = std::mem::discriminant(&new.kind) == std::mem::discriminant(&old.kind);
         if same_kind && new.max_destinations.is_some() == old.max_destinations.is_some() {
             let both = self.state.buckets.iter().zip(&former.state.buckets);
-            let brakes = self.state.brake.iter().zip(&former.state.brake);
+            let brakes = former.state.brake.get().and_then(|former| Some((self.brake()?, former)));
             both.chain(brakes).for_each(|(buckets, former)| buckets.restore(former));
         }
         self
@@ -373,7 +374,7 @@ impl RetryBudget {
     ///
     /// Like [`balance`](Self::balance), this method reads no clock.
     pub fn is_full_for(&self, destination: &str) -> bool {
-        let mut both = self.state.buckets.iter().chain(&self.state.brake);
+        let mut both = self.state.buckets.iter().chain(self.state.brake.get());
         self.state.not_full.count() == 0 || both.all(|buckets| buckets.is_full(destination))
     }
 
@@ -400,8 +401,16 @@ impl RetryBudget {
         };
         let most = settings.max_destinations;
         let buckets = settings.kind.bucket_rule().map(|rule| Destinations::new(most, rule, counted));
-        let brake = settings.kind.brake_rule().map(|rule| Destinations::new(most, rule, Arc::clone(&not_full)));
-        Self { state: Arc::new(State { settings, buckets, brake, not_full, refusals: Apart::default() }) }
+        let (brake, refusals) = (OnceLock::new(), Apart::default());
+        Self { state: Arc::new(State { settings, buckets, brake, not_full, refusals }) }
+    }
+
+    /// Returns the buckets whose doubt limits free replacements, if the budget limits anything.
+    pub(super) fn brake(&self) -> Option<&Destinations> {
+        let State { settings, buckets, brake, not_full, .. } = &*self.state;
+        let Some(rule) = settings.kind.brake_rule() else { return buckets.as_ref() };
+        let new = || Destinations::new(settings.max_destinations, rule, Arc::clone(not_full));
+        Some(brake.get_or_init(new))
     }
 }
 

@@ -11,15 +11,13 @@
 //! inner service only when they are polled. Until the attempt's endpoint is known, the retry layer therefore also opens
 //! its frame around each poll.
 
-// structure(file-length): one set of thread-local values and its rules.
-
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, Trail};
 
 use super::clock::Instant;
+use super::in_use;
 use super::layer_terms::LayerTerms;
 
 /// The innermost frame of a thread, or the endpoint that was picked in it.
@@ -73,48 +71,6 @@ enum Opened {
     Special,
 }
 
-/// `true` once this process has a set of endpoints. Until then, no frame is opened.
-static HAS_ENDPOINTS: AtomicBool = AtomicBool::new(false);
-
-/// Records that this process has a set of endpoints.
-pub(crate) fn expect_picks() {
-    HAS_ENDPOINTS.store(true, Ordering::Relaxed);
-}
-
-/// Returns `true` if an endpoint may be picked in a frame.
-#[inline]
-pub(crate) fn expects_picks() -> bool {
-    HAS_ENDPOINTS.load(Ordering::Relaxed)
-}
-
-/// `true` once this process has a guard. Until then, no upload is watched.
-static HAS_GUARDS: AtomicBool = AtomicBool::new(false);
-
-/// Records that this process has a guard, which judges attempts that time limits end.
-pub(crate) fn expect_guards() {
-    HAS_GUARDS.store(true, Ordering::Relaxed);
-}
-
-/// Returns `true` if a guard may need to know whose time ran out.
-#[inline]
-pub(crate) fn expects_guards() -> bool {
-    HAS_GUARDS.load(Ordering::Relaxed)
-}
-
-/// `true` once this process has a client for retries on new connections. Until then, none are marked.
-static HAS_FRESH: AtomicBool = AtomicBool::new(false);
-
-/// Records that this process has a client for retries on new connections.
-pub(crate) fn expect_fresh() {
-    HAS_FRESH.store(true, Ordering::Relaxed);
-}
-
-/// Returns `true` if a client may send retries on new connections.
-#[inline]
-pub(crate) fn expects_fresh() -> bool {
-    HAS_FRESH.load(Ordering::Relaxed)
-}
-
 /// The frame of an attempt that is being sent. Dropping it restores the outer frame, even after a panic.
 // A guard and not a closure, because a closure would copy the request, which is large, once more.
 pub(crate) struct Sending {
@@ -132,7 +88,7 @@ impl Sending {
     /// Opens the frame of a call's first attempt, unless no endpoint can be picked.
     #[inline]
     pub(crate) fn first() -> Option<Self> {
-        expects_picks().then(|| Self { outer: FRAME.replace(Frame::First) })
+        in_use::ENDPOINTS.is_begun().then(|| Self { outer: FRAME.replace(Frame::First) })
     }
 
     /// Closes the frame of a first attempt, and returns that attempt's endpoint.

@@ -16,6 +16,8 @@ pub(crate) mod finish;
 pub(crate) mod frame;
 pub(crate) mod hook;
 #[cfg(feature = "http")]
+pub(crate) mod in_use;
+#[cfg(feature = "http")]
 pub(crate) mod late_answers;
 #[cfg(feature = "http")]
 pub(crate) mod layer_terms;

@@ -35,7 +35,9 @@ pub(crate) struct Progress<D> {
     random: CallRandom,
     log: CallLog,
     /// The time at which the attempt in flight was sent.
-    sent: Duration,
+    sent: Instant,
+    /// `true` if that attempt follows a failure of this call.
+    is_retry: bool,
     /// The proof that alone allowed the granted retry, if there is one.
     proof: Option<Proof>,
     /// `true` if the end of the last attempt has been logged.
@@ -74,7 +76,8 @@ impl<D: Delays> Progress<D> {
             earlier: (Duration::ZERO, 0),
             random: context.random(settings),
             log: CallLog::new(destination.into()),
-            sent: clock::since_epoch(started),
+            sent: started,
+            is_retry: false,
             proof: None,
             noted: false,
             unproven: false,
@@ -82,9 +85,9 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Returns the time at which the last attempt was sent.
-    #[cfg(feature = "http")]
     pub(crate) fn sent(&self) -> Duration {
-        self.sent
+        let sent = clock::since_epoch(self.sent);
+        if self.is_retry { sent_after_failure(sent) } else { sent }
     }
 
     /// Returns `true` if a failed attempt may have been processed.
@@ -126,7 +129,7 @@ impl<D: Delays> Progress<D> {
             until_deadline: context.deadline.map(|deadline| deadline.saturating_duration_since(now)),
             destination: self.log.destination(),
             now: clock::since_epoch(now),
-            sent: self.sent,
+            sent: self.sent(),
             ..attempt
         };
         let (number, replaced) = (self.call.attempt().saturating_add(self.earlier.1), self.call.resends());
@@ -153,14 +156,16 @@ impl<D: Delays> Progress<D> {
         self.log.record(ended, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
         self.noted = true;
         self.log.notify_failure(&settings.observer);
+        if let Decision::Return(reason) = decision {
+            return Err(reason);
+        }
+        self.proof = proof.filter(|_| !terms.repeatable);
+        self.log.set_repeated_by(self.proof);
         match decision {
-            Decision::Return(reason) => Err(reason),
             Decision::Retry { after } => {
                 self.log.set_delay(Some(after));
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
                 let replaces = self.call.resends();
-                self.proof = proof.filter(|_| !terms.repeatable);
-                self.log.set_repeated_by(self.proof);
                 if replaces {
                     let event = Event::WillRetry { attempt: number, after, proof: self.proof };
                     self.log.notify(&settings.observer, &event);
@@ -168,7 +173,6 @@ impl<D: Delays> Progress<D> {
                 Ok(Granted { now, due, replaces })
             }
             _ => {
-                self.log.set_repeated_by(proof.filter(|_| !terms.repeatable));
                 let proof = proof.unwrap_or(Proof::NotConnected);
                 self.log.notify(&settings.observer, &Event::WillReplace { attempt: number, proof });
                 Ok(Granted { now, due: None, replaces: true })
@@ -196,7 +200,7 @@ impl<D: Delays> Progress<D> {
     /// Records that an attempt is being sent at `now`, which uses its permit.
     pub(crate) fn on_send(&mut self, now: Instant) {
         self.noted = false;
-        self.sent = sent_after_failure(clock::since_epoch(now));
+        (self.sent, self.is_retry) = (now, true);
         self.call.on_send();
     }
 

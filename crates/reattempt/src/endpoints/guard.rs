@@ -12,6 +12,7 @@ use super::discovery::Discovery;
 use super::random::OfThread;
 use super::settings::{EventObserver, Settings};
 use crate::call::frame::{self, Pick};
+use crate::call::in_use;
 use crate::guard::handle::now;
 
 /// A set of endpoints with its observers and its discovery, shared by the set's clients and
@@ -29,7 +30,7 @@ pub struct EndpointGuard<T> {
 
 impl<T> EndpointGuard<T> {
     pub(super) fn new(settings: Settings) -> Self {
-        frame::expect_picks();
+        in_use::ENDPOINTS.begin();
         let (set, observers) = (settings.set(), settings.observers.clone());
         Self { set, discovery: Discovery::default(), observers: Mutex::new(observers), settings }
     }

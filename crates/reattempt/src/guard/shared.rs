@@ -7,7 +7,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 
 use crate::call::attempt_terms::AttemptTerms;
 use crate::call::clock;
-use crate::call::frame;
+use crate::call::in_use;
 use crate::call::observe::{Event, Observer};
 
 /// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take the time.
@@ -39,7 +39,7 @@ impl<G, P> Shared<G, P> {
     }
 
     pub(crate) fn of(protocol: P, guard: Arc<G>) -> Self {
-        frame::expect_guards();
+        in_use::GUARDS.begin();
         let (observer, attempt_timeout) = (None, None);
         Self { guard, protocol, observer, attempt_timeout, serves: false }
     }

@@ -18,7 +18,7 @@ use super::{
     RequestProtocol, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
-use crate::call::frame;
+use crate::call::in_use;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_terms::Impatient;
@@ -204,7 +204,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
         source: &mut Option<SourceWatch>,
     ) -> Self::Attempt {
         let attempt = self.forward(request, added);
-        match ReplayBody::<B>::is_always_in_memory() || !frame::expects_guards() {
+        match ReplayBody::<B>::is_always_in_memory() || !in_use::GUARDS.is_begun() {
             true => attempt,
             false => watched(attempt, source),
         }

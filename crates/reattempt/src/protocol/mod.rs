@@ -20,7 +20,7 @@ use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 #[doc(hidden)]
 pub use crate::call::finish::Finish;
-use crate::call::frame;
+use crate::call::in_use;
 use crate::call::options::CallOptions;
 pub(crate) use crate::call::outcome::Outcome;
 pub use crate::call::protocol::Protocol;
@@ -168,7 +168,7 @@ pub trait Saved: sealed::Sealed {
     #[doc(hidden)]
     #[inline]
     fn watch_source(&self) -> Option<SourceWatch> {
-        self.body()?.watch_source().filter(|_| frame::expects_guards())
+        self.body()?.watch_source().filter(|_| in_use::GUARDS.is_begun())
     }
 
     /// Returns `true` if the complete request can still be sent again.

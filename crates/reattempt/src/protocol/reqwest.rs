@@ -15,7 +15,7 @@ use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay, RequestProtocol, Saved,
     is_refused_here, proof,
 };
-use crate::call::frame;
+use crate::call::in_use;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
@@ -94,7 +94,7 @@ impl Replay<Request> for Http {
     }
 
     fn forward_watched(&self, mut request: Request, _: Added<'_>, source: &mut Option<SourceWatch>) -> Request {
-        if request.body().is_some_and(|body| body.as_bytes().is_none()) && frame::expects_guards() {
+        if request.body().is_some_and(|body| body.as_bytes().is_none()) && in_use::GUARDS.is_begun() {
             let body = request.body_mut().take().map(|body| ReplayBody::passthrough(body).watched());
             *source = body.as_ref().and_then(ReplayBody::watch_source);
             *request.body_mut() = body.map(Body::wrap);

@@ -71,20 +71,25 @@ async fn refused_certificate_stays_refused() {
     assert_verdict(client().request(get(&uri)).await, Verdict::Permanent);
 }
 
+/// Returns the URI of a server that refuses each client in the handshake.
+async fn refuses_clients(acceptor: TlsAcceptor) -> String {
+    let server = serve(move |mut connection| {
+        let acceptor = acceptor.clone();
+        async move {
+            assert!(acceptor.accept(&mut connection).await.is_err());
+            read_on(&mut connection).await;
+        }
+    });
+    format!("https://localhost:{}/", server.await.port())
+}
+
 /// In TLS 1.3 the client's certificate is refused after the client has sent its request.
 // trap 24
 #[tokio::test]
 async fn client_without_certificate_is_refused() {
     for http2 in [false, true] {
         let (acceptor, certificate) = tls(true);
-        let server = serve(move |mut connection| {
-            let acceptor = acceptor.clone();
-            async move {
-                assert!(acceptor.accept(&mut connection).await.is_err());
-                read_on(&mut connection).await;
-            }
-        });
-        let uri = format!("https://localhost:{}/", server.await.port());
+        let uri = refuses_clients(acceptor).await;
         let client = client_that_trusts(roots(&certificate), http2);
         assert_verdict(client.request(get(&uri)).await, Verdict::Permanent);
     }
@@ -188,14 +193,7 @@ async fn scheme_that_the_connector_does_not_speak() {
 #[tokio::test]
 async fn clients_wrong_signature_is_refused() {
     let (acceptor, certificate) = tls(true);
-    let server = serve(move |mut connection| {
-        let acceptor = acceptor.clone();
-        async move {
-            assert!(acceptor.accept(&mut connection).await.is_err());
-            read_on(&mut connection).await;
-        }
-    });
-    let uri = format!("https://localhost:{}/", server.await.port());
+    let uri = refuses_clients(acceptor).await;
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(other.signing_key.serialize_der().into());
     let key = ring::sign::any_supported_type(&key).unwrap();

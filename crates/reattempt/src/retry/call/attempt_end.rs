@@ -17,7 +17,8 @@ use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
-use crate::call::frame::{self, Frame, Tried};
+use crate::call::frame::{Frame, Tried};
+use crate::call::in_use;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
@@ -207,7 +208,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             self.context.void_key();
         }
         let error = result.as_ref().err().map(T::Mode::view);
-        *retrying.fresh = frame::expects_fresh() && lost_http1(&classification, &facts, error);
+        *retrying.fresh = in_use::FRESH_RETRIES.is_begun() && lost_http1(&classification, &facts, error);
         let attempt = FailedAttempt {
             // If a guard refused the backup, the refused attempt was for another server.
             refused: facts.refused.filter(|_| !facts.from_fallback),

@@ -23,8 +23,9 @@ use tokio::time::Sleep;
 use self::stage::{Next, Stage, StageView};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::frame::{self, Frame, Sending, SendingNext, Tried};
+use crate::call::frame::{Frame, Sending, SendingNext, Tried};
 use crate::call::hook::Carried;
+use crate::call::in_use;
 use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::settings::Settings;
@@ -231,7 +232,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         attempt: Pin<&mut T::Future>,
         cx: &mut Context<'_>,
     ) -> Poll<<T::Future as Future>::Output> {
-        let frame = if frame::expects_picks() { self.reopen_frame() } else { None };
+        let frame = if in_use::ENDPOINTS.is_begun() { self.reopen_frame() } else { None };
         let polled = attempt.poll(cx);
         if let Some(frame) = frame {
             self.close_frame(frame);
