@@ -80,8 +80,9 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         goals: &[
             // A saved head (1,800), the second call of the client (1,500), a restored head (4,000), the number and the
-            // report in extensions (1,200), and the decision with its state.
-            goal(Instructions, AtMost(14_384.0)),
+            // report in extensions (1,200), and the decision with its state. 14,114 before events were
+            // told apart, for which each retry has its time of sending.
+            goal(Instructions, AtMost(14_810.0)),
             goal(Instructions, Shown(TOWER)),
             goal(Instructions, Shown(&["seatbelt"])),
             goal(Allocations, AtMost(11.0)),
@@ -93,9 +94,9 @@ pub(super) const LINES: &[Line] = &[
         title: "the same, fresh, no run-time name in any table, attempt number shown",
         ours: "ours",
         goals: &[
-            // The aim needs 60 instructions less. To restore a head, the values are validated once more
+            // To restore a head, the values are validated once more
             // and the target is parsed: 1,450 that a clone does not cost. The attempt's number and report: 1,200.
-            goal(Instructions, Times(2.58, TOWER)).aim(2.4),
+            goal(Instructions, Times(2.68, TOWER)).aim(2.4),
             goal(Allocations, AtMost(11.0)),
         ],
     },
@@ -207,7 +208,7 @@ pub(super) const LINES: &[Line] = &[
         // The method is looked up in the config. Its overrides are options of the call, so its plan is never `Plain`.
         // About 1,500 more than without one. A part of it is the allocator, in the heap that the config's parser
         // leaves. That part varies with the environment and the path of the checkout.
-        goals: &[goal(Instructions, Times(1.68, &["ours"]))],
+        goals: &[goal(Instructions, Times(1.76, &["ours"]))],
     },
     Line {
         part: GRPC,
@@ -249,8 +250,9 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         goals: &[
             // After a failure ours decides by budget, time limits and hints, and writes a report.
-            // The answer of a budget that confirms later costs about 30 of them, also without one.
-            goal(Instructions, Times(2.47, &["backon"])),
+            // The answer of a budget that confirms later costs about 30 of them, also without one. 1,875 before
+            // each retry had its time of sending.
+            goal(Instructions, Times(2.92, &["backon"])),
             goal(Allocations, AtMost(1.0)),
         ],
     },
@@ -275,7 +277,7 @@ pub(super) const LINES: &[Line] = &[
         row: "hedge",
         title: "the same, delay by quantile",
         ours: "ours-quantile",
-        goals: &[goal(Instructions, Times(0.97, &["tower-hedge"]))],
+        goals: &[goal(Instructions, Times(1.0, &["tower-hedge"]))],
     },
     Line {
         part: LAYERS,
@@ -297,9 +299,9 @@ pub(super) const LINES: &[Line] = &[
         row: "wire-h2",
         title: "the same over HTTP/2",
         ours: "ours",
-        // 1.035 to 1.049 were counted in seven runs on a busy machine: the server's timing decides how often the
+        // 1.035 to 1.061 were counted in nine runs on busy machines: the server's timing decides how often the
         // connection is polled.
-        goals: &[goal(Whole, Times(1.06, &["bare"])).aim(1.05)],
+        goals: &[goal(Whole, Times(1.08, &["bare"])).aim(1.05)],
     },
     Line { part: WIRE, row: "wire-reqwest", title: "over HTTP/1.1, reqwest", ours: "ours", goals: &[] },
     Line {
