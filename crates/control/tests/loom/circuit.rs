@@ -282,7 +282,9 @@ fn a_pass_belongs_to_its_tally() {
         other.join().unwrap();
         let now = |_: &Rules, machine: &mut machine::Machine| (machine.epoch, machine.generation);
         let (epoch, generation) = scene.circuit.with(now);
-        assert_eq!(note.generation == generation, note.tag == tally::tag_of(epoch));
+        // The machine may have admitted the call as the sample of its epoch. Then no tally has counted it.
+        let is_sample = note.tag == tally::SAMPLE_TAG;
+        assert!(is_sample || (note.generation == generation) == (note.tag == tally::tag_of(epoch)));
         scene.end_call(first, Outcome::Success, NOW);
     });
 }

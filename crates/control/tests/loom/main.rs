@@ -37,10 +37,14 @@ mod memory_model;
 mod not_full;
 #[path = "places.rs"]
 mod places_model;
+#[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/sync.rs"]
 mod sync;
 #[path = "../../src/guard/time.rs"]
 mod time;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use")]
+#[path = "../../src/guard/usual_latency.rs"]
+mod usual_latency;
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/wait_queue.rs"]
 mod wait_queue;

@@ -16,6 +16,7 @@ use places::{Note, Places, Rule};
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, GuardKind, Health, Resume};
 
 use crate::time;
+use crate::usual_latency;
 use crate::wait_queue;
 use crate::wait_queue::Patience;
 
