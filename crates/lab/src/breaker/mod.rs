@@ -50,8 +50,8 @@ pub(crate) struct Breaker {
 
 const HELP: &str = "Breakers:
   breaker   by a rate of failures: failure_ratio, min_calls, consecutive_failures, interval,
-            bucket_period, last_calls, open_time, max_open_time, spread, probes,
-            probe_failure_ratio, slow_after
+            min_failing_time, bucket_period, last_calls, first_open_time, open_time,
+            max_open_time, spread, probes, probe_failure_ratio, slow_after
   counting  as sony/gobreaker: consecutive_failures, interval, bucket_period, open_time,
             probes
   such as breaker:failure_ratio=0.3,consecutive_failures=0 or counting:open_time=10s";

@@ -96,8 +96,9 @@ Guards of each client follow a plus, such as ours+breaker, none+vegas:most=50 or
 standard:budget.ratio=0.2+breaker:open_time=5s+bulkhead:limit=8. They decide about every attempt, in
 that order:
   breaker        a circuit breaker by a rate of failures: failure_ratio, min_calls,
-                 consecutive_failures, interval, bucket_period, open_time, max_open_time, spread,
-                 last_calls, probes, probe_failure_ratio, slow_after
+                 consecutive_failures, min_failing_time, interval, bucket_period, first_open_time,
+                 open_time, max_open_time, spread, last_calls, probes, probe_failure_ratio,
+                 slow_after
   counting       as sony/gobreaker: consecutive_failures, interval, bucket_period, open_time,
                  probes
   rate-limit     a bucket of tokens, without a queue: rate (for each second), burst
