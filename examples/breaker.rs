@@ -25,9 +25,11 @@ async fn main() -> Result<(), BoxError> {
     let seen = Arc::new(AtomicUsize::new(0));
     let server = failing_server(6, Arc::clone(&seen)).await?;
 
-    // Open for half a second, so that the example ends soon; the default is 10 s.
+    // It opens at once, and for half a second, so that the example ends soon. By default, calls must have failed for
+    // 2.5 s, and the open time grows from 1 s to 10 s.
     let breaker = CircuitBreaker::rate()
         .consecutive_failures(5)
+        .min_failing_time(Duration::ZERO)
         .open_time(Duration::from_millis(500))
         .on_state_change(|change| println!("  {}: {} -> {}", change.destination, change.from, change.to));
     // The breaker is inside: it decides about every attempt. Its refusals are boxed errors.
