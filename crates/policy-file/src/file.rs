@@ -110,6 +110,9 @@ impl PolicyFile {
                 shared.forget_dropped_layers();
                 let content = disk::read(&shared.path);
                 let is_known = shared.has_tried(&content);
+                if !is_known && !shared.switch.is_on() && shared.turns_retries_off(&content) {
+                    shared.switch_on();
+                }
                 if let Some(settled) = settling.found(content, is_known) {
                     // The file may have changed in the meantime, and a reload may already have applied the newer
                     // content.
@@ -236,6 +239,35 @@ impl Shared {
     fn in_force(&self) -> (Arc<Document>, Arc<States>) {
         let inner = self.lock();
         (Arc::clone(&inner.document), Arc::clone(&inner.states))
+    }
+
+    /// Returns `true` if this content turns retries off, even if it has mistakes.
+    fn turns_retries_off(&self, content: &Result<Vec<u8>, Kind>) -> bool {
+        let Ok(bytes) = content else { return false };
+        match document(&self.path, bytes, &self.options) {
+            Ok(document) => document.never_retry,
+            Err((_, never_retry)) => never_retry,
+        }
+    }
+
+    /// Turns retries off without waiting for two equal reads, and keeps the policies. A program may rewrite the file so
+    /// often that no two reads are equal.
+    ///
+    /// No content counts as tried afterwards. The former content therefore turns retries on again if it returns.
+    fn switch_on(self: &Arc<Self>) {
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        // A reload may have applied newer content in the meantime.
+        let content = disk::read(&self.path);
+        if self.has_tried(&content) || !self.turns_retries_off(&content) {
+            return;
+        }
+        self.switch.set(true);
+        self.lock().tried = Err(String::new());
+        let panicked = self.notify_followers();
+        drop(changing);
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
     }
 
     /// Applies the content, or reports why that is impossible. Has no effect if this content was already tried.

@@ -95,7 +95,8 @@
 //! # When the file changes
 //!
 //! A thread reads the file four times per second. A change takes effect when two consecutive reads find the same
-//! content, because a file that is being written may be incomplete. [`PolicyFileOptions::interval`] sets the interval.
+//! content, because a file that is being written may be incomplete. `never_retry = true` takes effect at the first
+//! read, even if another program rewrites the file all the time. [`PolicyFileOptions::interval`] sets the interval.
 //! With [`PolicyFileOptions::unwatched`], the program triggers each reload. File system notifications are not used,
 //! because they miss changes on network file systems and in mounted volumes. The thread is independent of async
 //! runtimes, so a busy or stopped runtime does not delay it. It ends when all handles, layers and clients of the file

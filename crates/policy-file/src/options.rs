@@ -39,6 +39,8 @@ impl PolicyFileOptions {
     /// Sets the interval between two reads of the file. Default: 250 ms.
     ///
     /// A change takes effect once two consecutive reads have found the same content. This takes at most two intervals.
+    /// `never_retry = true` takes effect at the first read. The event follows with the change.
+    ///
     /// The minimum interval is 10 ms.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: Some(interval.max(Duration::from_millis(10))), ..self }

@@ -27,7 +27,7 @@ pub(crate) fn start(
 }
 
 /// Content that was found once. It is used only if two consecutive reads find it, because a file that is being written
-/// may be incomplete.
+/// may be incomplete. The kill switch does not wait for the second read.
 #[derive(Default)]
 pub(crate) struct Settling(Option<Result<Vec<u8>, Kind>>);
 

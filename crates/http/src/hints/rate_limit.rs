@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use http::header::AGE;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use reattempt_core::guard::Quota;
 
 use super::date::{date, epoch};
@@ -80,24 +80,23 @@ fn reset(value: &[u8], until: Until<'_>) -> Option<Duration> {
 /// Returns the members with `r` and `t`. All field lines form a single list, which is ignored as a whole if it is
 /// malformed (RFC 9651 §4.2). If a parameter is repeated, the last value is used.
 fn list(headers: &HeaderMap) -> Vec<Left> {
+    let lines: Vec<_> = headers.get_all(&RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
+    let joined = lines.join(&b", "[..]);
     let mut quotas = Vec::new();
-    for line in headers.get_all(&RATE_LIMIT) {
-        let Some(members) = items(line.as_bytes()) else { return Vec::new() };
-        for parameters in members {
-            let (mut remaining, mut reset) = (None, None);
-            for (name, value) in parameters {
-                match name {
-                    b"r" => remaining = Some(value),
-                    b"t" => reset = Some(value),
-                    _ => {}
-                }
-            }
-            match (remaining, reset) {
-                // Each must be a non-negative integer if it is present.
-                (Some(None), _) | (_, Some(None)) => return Vec::new(),
-                (Some(Some(remaining)), Some(Some(reset))) => quotas.push((remaining, Duration::from_secs(reset))),
+    for parameters in items(&joined).unwrap_or_default() {
+        let (mut remaining, mut reset) = (None, None);
+        for (name, value) in parameters {
+            match name {
+                b"r" => remaining = Some(value),
+                b"t" => reset = Some(value),
                 _ => {}
             }
+        }
+        match (remaining, reset) {
+            // Each must be a non-negative integer if it is present.
+            (Some(None), _) | (_, Some(None)) => return Vec::new(),
+            (Some(Some(remaining)), Some(Some(reset))) => quotas.push((remaining, Duration::from_secs(reset))),
+            _ => {}
         }
     }
     quotas

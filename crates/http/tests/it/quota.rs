@@ -1,8 +1,8 @@
 //! Tests of the quota that a response states, in every family of headers.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use reattempt_http::Hints;
 
 fn quota(hints: Hints, fields: &[(&'static str, &str)]) -> Option<(u32, u64)> {
@@ -93,5 +93,95 @@ fn quota_is_read_as_services_send_it() {
     ];
     for (fields, expected) in cases {
         assert_eq!(quota(read, fields), expected, "{fields:?}");
+    }
+}
+
+/// A parameter that is skipped must still be well formed, or the list is ignored as a whole.
+// RFC 9651 §4.2
+#[test]
+fn list_is_read_as_structured_field() {
+    let whole = Some((7, 60));
+    let lines: [(&[&[u8]], _); 62] = [
+        // Spaces and tabs
+        (&[b"  a;r=7;t=60  "], whole),
+        (&[b"a;  r=7; t=60"], whole),
+        (&[b"b \t,\t a;r=7;t=60"], whole),
+        (&[b"b,a;r=7;t=60"], whole),
+        (&[b"a;r=7;t=60,"], None),
+        (&[b",a;r=7;t=60"], None),
+        (&[b"a;r=7;t=60,,b"], None),
+        (&[b"a ;r=7;t=60"], None),
+        (&[b"a;\tr=7;t=60"], None),
+        (&[b"a;r =7;t=60"], None),
+        (&[b"a;r= 7;t=60"], None),
+        (&[b"a;r=7;t=60 b"], None),
+        (&[b"a;r=7;t=60;"], None),
+        // Several lines are one list, even where a line breaks a string.
+        (&[b"b", b"a;r=7;t=60"], whole),
+        (&[b"a;r=7;t=60;x=\"1", b"2\""], whole),
+        (&[b"a;r=7;t=60", b"?2"], None),
+        (&[b"a;r=7;t=60", b""], None),
+        (&[b""], None),
+        // Keys
+        (&[b"a;r=7;t=60;*a-_.*9"], whole),
+        (&[b"a;r=1;t=60;r=7"], whole),
+        (&[b"a;r=7;t=60;R=1"], None),
+        (&[b"a;r=7;t=60;9=1"], None),
+        (&[b"a;r=7;t=60;-=1"], None),
+        // Inner lists and unknown types
+        (&[b"(a b);r=7;t=60"], None),
+        (&[b"a;r=7;t=60;x=#"], None),
+        (&[b"a;r=7;t=60;x=\xe4"], None),
+        // Numbers
+        (&[b"a;r=007;t=60;x=-0"], whole),
+        (&[b"a;r=7;t=60, b;r=-0;t=-0;r=8;t=61"], whole),
+        (&[b"a;r=7;t=60;x=-999999999999999"], whole),
+        (&[b"a;r=7;t=60;x=1000000000000000"], None),
+        (&[b"a;r=7;t=60;x=123456789012.123"], whole),
+        (&[b"a;r=7;t=60;x=1234567890123.1"], None),
+        (&[b"a;r=7;t=60;x=1.1234"], None),
+        (&[b"a;r=7;t=60;x=1."], None),
+        (&[b"a;r=7;t=60;x=.1"], None),
+        (&[b"a;r=7;t=60;x=--1"], None),
+        (&[b"a;r=7.0;t=60"], None),
+        // Strings and tokens
+        (&[b"a;r=7;t=60;x=\"\\\"\\\\\""], whole),
+        (&[b"a;r=7;t=60;x=\"\\n\""], None),
+        (&[b"a;r=7;t=60;x=\"\t\""], None),
+        (&[b"a;r=7;t=60;x=\""], None),
+        (&[b"a;r=7;t=60;x=*/:!~"], whole),
+        // Booleans
+        (&[b"a;r=7;t=60;x=?1;y=?0"], whole),
+        (&[b"a;r=7;t=60;x=?2"], None),
+        // Dates have no fraction.
+        (&[b"a;r=7;t=60;x=@-1659578233"], whole),
+        (&[b"a;r=7;t=60;x=@1659578233.0"], None),
+        (&[b"a;r=7;t=60;x=@"], None),
+        // Bytes are base64.
+        (&[b"a;r=7;t=60;x=:aGk=:;y=:aGk:;z=::;w=:aGl=:"], whole),
+        (&[b"a;r=7;t=60;x=:aGk==:"], None),
+        (&[b"a;r=7;t=60;x=:a=Gk:"], None),
+        (&[b"a;r=7;t=60;x=:aGkaa:"], None),
+        (&[b"a;r=7;t=60;x=:====:"], None),
+        (&[b"a;r=7;t=60;x=:aG_k:"], None),
+        (&[b"a;r=7;t=60;x=:aGk="], None),
+        // Display strings are UTF-8, with lower-case escapes.
+        (&[b"a;r=7;t=60;x=%\"f%c3%bc%c3%bc a%22b\\\""], whole),
+        (&[b"a;r=7;t=60;x=%\"%C3%BC\""], None),
+        (&[b"a;r=7;t=60;x=%\"%c3\""], None),
+        (&[b"a;r=7;t=60;x=%\"%c\""], None),
+        (&[b"a;r=7;t=60;x=%\"f\xc3\xbc\""], None),
+        (&[b"a;r=7;t=60;x=%\"f"], None),
+        (&[b"a;r=7;t=60;x=%f"], None),
+        (&[b"a;r=7;t=60;x=%\"\t\""], None),
+    ];
+    for (lines, expected) in lines {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append("ratelimit", HeaderValue::from_bytes(line).unwrap());
+        }
+        let read = Hints::none().rate_limit(true).quota(&headers, || SystemTime::UNIX_EPOCH);
+        let shown: Vec<_> = lines.iter().map(|line| line.escape_ascii().to_string()).collect();
+        assert_eq!(read.map(|quota| (quota.remaining, quota.reset.as_secs())), expected, "{shown:?}");
     }
 }

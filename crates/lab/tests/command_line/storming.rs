@@ -203,7 +203,7 @@ fn what_cannot_be_is_refused() {
         ("storm ours+", "\"\" is no kind of guard"),
         ("storm ours+vegas:least=9,most=3", "least must be at least 1 and at most the highest limit"),
         ("storm ours+throttle:size=3", "size is not known here"),
-        ("storm ours+rate-limit:rate=-1", "0, from 10⁻⁶ to 10⁹, or infinite"),
+        ("storm ours+rate-limit:rate=-1", "from 10⁻⁶ to 10⁹, or infinite"),
         ("storm --file no/such.toml", "error: no/such.toml: cannot be read"),
         ("storm --clients 0", "0 is not in 1..=10000000"),
         ("budgets --failure-rates x", "not a number"),

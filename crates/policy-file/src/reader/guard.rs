@@ -36,7 +36,7 @@ field! {
     PROBES = "probes": Kind::Count, "";
     RATE = "rate": Kind::Number(Range {
         or_extremes: true,
-        ..Range::new(1e-6, 1e9).words("0, from 10⁻⁶ to 10⁹, or infinite")
+        ..Range::new(1e-6, 1e9).words("from 10⁻⁶ to 10⁹, or infinite")
     }), "";
     BURST = "burst": Kind::Count, "";
     LIMIT = "limit": Kind::Count, "";
@@ -159,9 +159,13 @@ impl GuardWord {
     /// Returns a warning for each setting outside its recommended range.
     pub fn validate(&self) -> Vec<Warning> {
         match &self.kind {
-            GuardKind::Breaker(breaker) => breaker.validate(),
-            GuardKind::Bulkhead(bulkhead) => bulkhead.validate(),
-            _ => Vec::new(),
+            GuardKind::Breaker(guard) => guard.validate(),
+            GuardKind::RateLimit(guard) => guard.validate(),
+            GuardKind::Bulkhead(guard) => guard.validate(),
+            GuardKind::Aimd(guard) => guard.validate(),
+            GuardKind::Vegas(guard) => guard.validate(),
+            GuardKind::Gradient2(guard) => guard.validate(),
+            GuardKind::Throttle(guard) => guard.validate(),
         }
     }
 }
@@ -172,7 +176,11 @@ fn of_kind(kind: &str, fields: &mut Fields<'_>) -> Option<GuardKind> {
         "breaker" => GuardKind::Breaker(breaker(fields)),
         "counting" => GuardKind::Breaker(counting(fields)),
         "rate-limit" => GuardKind::RateLimit(rate_limit(fields)),
-        "bulkhead" => GuardKind::Bulkhead(Bulkhead::new(count(fields, &LIMIT).unwrap_or(64))),
+        "bulkhead" => {
+            let limit = count(fields, &LIMIT).unwrap_or(64);
+            admits(limit > 0, "limit", fields);
+            GuardKind::Bulkhead(Bulkhead::new(limit))
+        }
         "aimd" => {
             let rule = with(Aimd::new(), fields.number(&BACKOFF), Aimd::backoff);
             GuardKind::Aimd(limit(AdaptiveLimit::new(rule), fields))
@@ -219,7 +227,16 @@ fn rate_limit(fields: &mut Fields<'_>) -> RateLimit {
     let rate = fields.number(&RATE).unwrap_or(2.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     let burst = count(fields, &BURST).unwrap_or(rate.ceil().max(1.0) as u32);
+    admits(rate > 0.0, "rate", fields);
+    admits(burst > 0 || rate.is_infinite(), "burst", fields);
     RateLimit::new(guard::Limit::of(rate), burst)
+}
+
+/// Reports a setting with which the guard would refuse every call.
+fn admits(admits: bool, key: &str, fields: &mut Fields<'_>) {
+    if !admits {
+        fields.problem(key, "must be above 0, because the guard would refuse every call");
+    }
 }
 
 fn limit<R: LimitRule>(limit: AdaptiveLimit<R>, fields: &mut Fields<'_>) -> AdaptiveLimit<R> {

@@ -204,3 +204,26 @@ fn ending_decides_the_format() {
     fs::write(&path, "[default]\n").unwrap();
     assert_eq!(error(&folder, &path), "p.JSON:1: expected value");
 }
+
+/// A guard that would refuse every call is an error with its line.
+// field 36
+#[test]
+fn guard_that_admits_nothing_is_refused() {
+    for (word, key) in [
+        ("rate-limit:rate=0", "rate"),
+        ("rate-limit:burst=0", "burst"),
+        ("rate-limit:rate=0.5,burst=0", "burst"),
+        ("bulkhead:limit=0", "limit"),
+    ] {
+        let folder = Folder::new();
+        folder.write(format!("[default]\nguards = [\"{word}\"]\n"));
+        let text = error(&folder, &folder.file());
+        let reason = "must be above 0, because the guard would refuse every call";
+        assert_eq!(text, format!("p.toml:2: default.guards has \"{word}\": {key} {reason}"));
+    }
+    for word in ["rate-limit:rate=0.5", "bulkhead:limit=1"] {
+        let folder = Folder::new();
+        folder.write(format!("[default]\nguards = [\"{word}\"]\n"));
+        load(&folder);
+    }
+}

@@ -32,6 +32,34 @@ fn kill_switch_is_on_within_a_second() {
     assert!(file.never_retry());
 }
 
+/// A program that rewrites the file, with another comment each time, does not keep the switch off. The policies wait
+/// until two reads find the same content.
+#[test]
+fn kill_switch_of_rewritten_file_is_on() {
+    for every in [10, 100, 1000].map(Duration::from_millis) {
+        let folder = Folder::new();
+        folder.write("[a]\n");
+        let (file, events) = watched(&folder);
+        let (_never, wait) = channel::<()>();
+        for number in 0..BOUND.as_millis() / every.as_millis() {
+            let text = format!("never_retry = true # {number}\n[b]\n");
+            // A new file each time, so that no read finds a part of it.
+            fs::write(folder.path().join("new"), text).unwrap();
+            fs::rename(folder.path().join("new"), folder.file()).unwrap();
+            let _ = wait.recv_timeout(every);
+            if file.never_retry() {
+                break;
+            }
+        }
+        assert!(file.never_retry(), "{every:?}");
+        // The former content turns retries on again, although it was in force all the time.
+        folder.write("[a]\n");
+        let is_off = |event: &PolicyFileEvent| matches!(event, PolicyFileEvent::Reloaded { never_retry: false, .. });
+        while !is_off(&events.recv_timeout(BOUND).unwrap()) {}
+        assert_eq!((file.names(), file.never_retry()), (vec!["a".to_owned()], false));
+    }
+}
+
 /// The watch continues after the runtime of the calls has ended, and without a handle.
 #[test]
 fn watch_outlives_runtime_and_handle() {

@@ -283,15 +283,20 @@ impl State for Circuit {
     }
 
     /// Checks the open times and, in the rate form, the ratio and the window. A `min_calls` above the default of
-    /// `consecutive_failures` has no effect, because consecutive failures open the breaker first.
+    /// `consecutive_failures` has no effect, because consecutive failures open the breaker first. One above
+    /// `last_calls` is lowered to it.
     fn validate(rules: &Arc<Rules>) -> Vec<Warning> {
         let consecutive = Rate::default().consecutive;
         let (ratio, calls, window) = match rules.trip {
             Trip::Counts(_) => (None, None, None),
             Trip::Rate(rate) => (
                 Recommended::FAILURE_RATIO.number("failure_ratio", ratio_of(rate.ratio)),
-                (rate.calls > consecutive && rate.consecutive == consecutive)
-                    .then(|| Warning::new("min_calls", rate.calls, MIN_CALLS)),
+                if rules.last_calls > 0 && rate.calls > rules.last_calls && rate.calls != Rate::default().calls {
+                    Some(Warning::new("min_calls", rate.calls, "at most `last_calls`"))
+                } else {
+                    (rate.calls > consecutive && rate.consecutive == consecutive)
+                        .then(|| Warning::new("min_calls", rate.calls, MIN_CALLS))
+                },
                 Recommended::WINDOW.time("interval", rules.interval).filter(|_| rules.last_calls == 0),
             ),
         };

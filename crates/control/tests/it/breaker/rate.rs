@@ -298,6 +298,7 @@ fn probes_may_be_judged_by_their_ratio() {
     }
 }
 
+// field 31
 #[test]
 fn settings_that_cannot_work_are_named() {
     let fields =
@@ -308,6 +309,13 @@ fn settings_that_cannot_work_are_named() {
     assert_eq!(fields(&breaker.clone().consecutive_failures(0)), [""; 0]);
     assert_eq!(fields(&breaker.consecutive_failures(50)), [""; 0]);
     assert_eq!(fields(&CircuitBreaker::rate().last_calls(100)), [""; 0]);
+    assert_eq!(fields(&CircuitBreaker::rate().last_calls(5)), [""; 0], "`min_calls` was not set");
+    assert_eq!(fields(&CircuitBreaker::rate().min_calls(5).last_calls(5)), [""; 0]);
+    for breaker in
+        [CircuitBreaker::rate().min_calls(10).last_calls(5), CircuitBreaker::rate().last_calls(5).min_calls(10)]
+    {
+        assert_eq!(fields(&breaker), ["`min_calls` is 10 (recommended: at most `last_calls`)"]);
+    }
     for breaker in [CircuitBreaker::rate(), CircuitBreaker::counting()] {
         let warnings = fields(&breaker.open_time(Duration::ZERO));
         assert_eq!(warnings, ["`open_time` is 0ns (recommended: 10 s to 2 min, usually 30 s)"]);
