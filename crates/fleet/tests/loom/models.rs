@@ -198,7 +198,7 @@ fn credit_is_sent_once() {
         let report = scene.report().unwrap();
         let leaves = thread::spawn(move || report.take().unwrap_or(0));
         let (permit, question) = scene.ask();
-        let (earned, _) = question.amounts();
+        let earned = question.amounts().earned;
         assert_eq!(leaves.join().unwrap() + earned, 3 * TOKEN);
         drop((permit, question));
     });
