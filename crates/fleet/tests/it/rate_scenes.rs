@@ -146,8 +146,9 @@ async fn store_s_hiccups_leave_the_rate() {
     for (name, processes, each, queue, mode) in scenes {
         let figures = run(processes, each, queue, mode).await;
         println!("{name}: {figures:?}");
-        // A store that is always late has up to 5 % more in its worst second.
-        assert!(figures.most <= if name == "55 ms away" { 130 } else { 121 }, "{name}: {figures:?}");
+        // If answers are often late, tokens and calls that they pay for meet in one second: up to 5 % more.
+        let is_often_late = matches!(name, "55 ms away" | "200 ms away" | "a late answer each second");
+        assert!(figures.most <= if is_often_late { 130 } else { 121 }, "{name}: {figures:?}");
         let expected = if each == 40 { 2_399..=2_401 } else { 2_850..=3_030 };
         assert!(expected.contains(&figures.sum), "{name}: {figures:?}");
         assert_eq!(
