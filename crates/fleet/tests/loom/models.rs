@@ -211,7 +211,7 @@ fn memory_that_is_over_lets_one_retry_ask() {
     use crate::destination::{Destination, Memory};
     let second = Duration::from_secs(1);
     loom::model(move || {
-        let destination = Arc::new(Destination::new("a", "k".into()));
+        let destination = Arc::new(Destination::new("a", "k".into(), true));
         destination.on_refusal(Memory::Clear, Duration::ZERO, 0);
         let other = Arc::clone(&destination);
         let asks = thread::spawn(move || other.remember(second, 0));
