@@ -7,13 +7,15 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use reattempt_control::bounded_name;
 use reattempt_core::{Permit, PermitIssuer};
 
-use crate::courier::{Asking, Message, Question};
+use crate::courier::{Amounts, Asking, Message, Question};
 use crate::course::{Course, End};
 use crate::destination::{Destination, Memory};
 use crate::member::Member;
 use crate::report::credit;
+use crate::rule::CAPACITY;
 use crate::stats::FleetEvent;
 use crate::store::BoxError;
 use crate::sync::{Mutex, MutexGuard};
@@ -24,6 +26,8 @@ struct Ask {
     destination: Arc<Destination>,
     earned: u64,
     cost: u64,
+    /// The tokens that the bucket must have at least (FB-2).
+    least: u64,
     memory: Memory,
     asked_at: Duration,
     waiting: Mutex<Waiting>,
@@ -38,30 +42,30 @@ struct Waiting {
 
 /// Asks the store for the tokens that a retry costs, in millionths.
 ///
-/// Returns a permit that waits for the answer, or a free one if the process decides alone. Returns `None` if the last
-/// refusal has not expired.
+/// Returns a permit that waits for the answer, or one that needs none if the process decides alone. Returns `None` if
+/// the last refusal has not expired, or if the store fails and the process may not decide alone.
 pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<Permit> {
-    let alone = || {
-        member.note(destination, &FleetEvent::Alone);
-        Some(Permit::free())
-    };
     let now = member.courier.now();
-    if !member.courier.is_ready() {
-        return alone();
-    }
-    let Some(found) = member.destination(destination) else { return alone() };
+    let found = if member.courier.is_ready() { member.destination(destination) } else { None };
+    let Some(found) = found else {
+        member.note(&bounded_name(destination), &FleetEvent::Alone);
+        return Some(Permit::free());
+    };
     let memory = found.remember(now, member.random());
     if memory == Memory::Refused {
-        member.note(destination, &FleetEvent::Remembered);
+        member.note(&found.name, &FleetEvent::Remembered);
         return None;
     }
     if !member.may_send(now) {
-        return alone();
+        let may = member.may_send_alone(&found, now);
+        member.note(&found.name, &without_store(may));
+        return may.then(|| Permit::new(Arc::new(Alone { member: Arc::clone(member), destination: found }), 0));
     }
-    member.note(destination, &FleetEvent::Asked);
+    member.note(&found.name, &FleetEvent::Asked);
     let ask = Arc::new(Ask {
         member: Arc::clone(member),
         earned: found.take_credit(),
+        least: if found.has_succeeded() { 0 } else { CAPACITY },
         destination: found,
         cost,
         memory,
@@ -74,13 +78,35 @@ pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<
     Some(Permit::new(ask, 0))
 }
 
+/// Returns the event of a retry that the store did not decide on.
+fn without_store(may: bool) -> FleetEvent<'static> {
+    if may { FleetEvent::Alone } else { FleetEvent::Withheld }
+}
+
+/// A retry that this process sends without the store.
+#[derive(Debug)]
+struct Alone {
+    member: Arc<Member>,
+    destination: Arc<Destination>,
+}
+
+impl PermitIssuer for Alone {
+    fn give_back(&self, _: u32) {}
+
+    fn on_retry_end(&self, _: u32, succeeded: bool) {
+        if succeeded {
+            self.destination.on_retry_success(self.member.courier.now());
+        }
+    }
+}
+
 impl Asking for Ask {
     fn key(&self) -> &str {
         &self.destination.key
     }
 
-    fn amounts(&self) -> (u64, u64) {
-        (self.earned, self.cost)
+    fn amounts(&self) -> Amounts {
+        Amounts { earned: self.earned, cost: self.cost, least: self.least }
     }
 
     fn patience(&self) -> Duration {
@@ -101,15 +127,16 @@ impl Asking for Ask {
                 FleetEvent::Refused { round_trip }
             }
             Err(_) => {
+                self.member.store_is_late();
                 self.destination.forget_refusals();
-                FleetEvent::Alone
+                without_store(self.may_send_alone())
             }
         };
         // The refusal is stored before the waiting call continues. That call continues before the observer is notified,
         // so that a panic of the observer does not notify it again.
-        let confirmed = self.confirm(!matches!(answer, Ok(false)));
+        let confirmed = self.confirm(!matches!(event, FleetEvent::Refused { .. } | FleetEvent::Withheld));
         match &answer {
-            Err(error) => self.member.store_failed(&self.destination, error),
+            Err(error) => self.member.note(&self.destination.name, &FleetEvent::Failed { error: &**error }),
             Ok(_) if confirmed => self.member.store_works(),
             Ok(_) => {}
         }
@@ -119,11 +146,16 @@ impl Asking for Ask {
     }
 
     fn is_late(&self) {
-        if self.confirm(true) {
-            self.destination.forget_refusals();
-            self.member.store_is_late();
+        // A question that is over already was late before, or has its answer.
+        if self.waiting().course.confirmed().is_some() {
+            return;
+        }
+        self.member.store_is_late();
+        self.destination.forget_refusals();
+        let may = self.may_send_alone();
+        if self.confirm(may) {
             self.member.note(&self.destination.name, &FleetEvent::Late);
-            self.member.note(&self.destination.name, &FleetEvent::Alone);
+            self.member.note(&self.destination.name, &without_store(may));
         }
     }
 
@@ -136,6 +168,10 @@ impl Asking for Ask {
 }
 
 impl Ask {
+    fn may_send_alone(&self) -> bool {
+        self.member.may_send_alone(&self.destination, self.member.courier.now())
+    }
+
     /// Decides whether the retry may be sent, and wakes the waiting call. Returns `false` if that was already decided.
     fn confirm(&self, confirmed: bool) -> bool {
         let mut waiting = self.waiting();
@@ -170,6 +206,9 @@ impl PermitIssuer for Ask {
 
     fn on_retry_end(&self, _: u32, succeeded: bool) {
         let end = if succeeded { End::Succeeded } else { End::Failed };
+        if succeeded {
+            self.destination.on_retry_success(self.member.courier.now());
+        }
         self.record_event(|course| course.on_end(end));
     }
 

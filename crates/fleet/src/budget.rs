@@ -30,7 +30,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// *Without a shared budget*, each process of a large fleet starts an outage with its own full bucket. If ten thousand
 /// clients each call once per 100 s, they can retry all their calls, and a short stall becomes a permanent overload.
 ///
-/// *A store that is too far away* does not answer in time, so each process decides alone. Monitor
+/// *A store that is too far away* does not answer in time, so each process decides without it. Monitor
 /// [`is_too_late`](FleetStats::is_too_late).
 ///
 /// *A store that evicts keys* forgets that a bucket is empty. Use a dedicated database, or the eviction policy
@@ -59,8 +59,19 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// A destination whose name is longer than 255 bytes has a bucket of its own in each process, because its name is
 /// replaced by a hash that differs by process.
 ///
-/// A call that succeeds on the first attempt never asks the store. If the store is slow, down or faulty, or if there is
-/// no tokio runtime, this process decides alone with its own budget. A store that failed is asked again after a second.
+/// A call that succeeds on the first attempt never asks the store. A process none of whose calls to the destination has
+/// succeeded gets a token from a full bucket only. So processes that restart in a loop, because they are sick, leave
+/// the last nine tokens to the healthy ones.
+///
+/// # Without the store
+///
+/// If the store fails or is late, a process whose retries succeed decides alone, with its own budget: one of its
+/// retries to the destination has succeeded in the last 2 s. Another process refuses retries for 5 to 10 s from the
+/// store's first failure, because a store that fails in an outage would otherwise release the retries of the whole
+/// fleet at once. Then it decides alone, too. An answer in time ends this. A store that failed is asked again after a
+/// second.
+///
+/// Without a tokio runtime, and for destinations beyond 1024, the process decides alone.
 ///
 /// # Sharing
 ///
@@ -131,7 +142,9 @@ impl FleetBudget {
 
     /// Returns a new budget that calls this function for each event, with its destination.
     ///
-    /// The function runs on the thread where the event occurs, so it must not block.
+    /// The function runs on the thread where the event occurs, so it must not block. If it panics in a task that asks
+    /// the store, the task ends, and the retry is already decided. Otherwise its panic reaches the caller. It is not
+    /// called while a thread unwinds, because a second panic would abort the process.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn on_event(mut self, on: impl Fn(&str, &FleetEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.observer = Some(Arc::new(on));
@@ -184,8 +197,11 @@ impl Budget for FleetBudget {
 
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
-        if self.local.is_full() {
+        if self.is_full() {
             return;
+        }
+        if self.member.is_young() {
+            self.member.on_first_successes(destination);
         }
         let reports = !self.local.is_full_for(destination);
         self.local.on_success(destination, retries);
@@ -200,7 +216,7 @@ impl Budget for FleetBudget {
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.local.is_full()
+        self.local.is_full() && !self.member.is_young()
     }
 
     fn validate(&self) -> Vec<Warning> {

@@ -34,6 +34,17 @@ pub enum Message {
 #[derive(Debug)]
 pub struct Question(pub(crate) Arc<dyn Asking>);
 
+/// The amounts of a question, in millionths of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amounts {
+    /// The tokens earned.
+    pub earned: u64,
+    /// The cost of the retry.
+    pub cost: u64,
+    /// The tokens that the bucket must have at least.
+    pub least: u64,
+}
+
 /// A report of earned tokens, to be sent after a delay.
 #[derive(Debug)]
 pub struct Report(pub(crate) Box<dyn Reporting>);
@@ -41,7 +52,7 @@ pub struct Report(pub(crate) Box<dyn Reporting>);
 /// The sender of a question.
 pub(crate) trait Asking: fmt::Debug + Send + Sync {
     fn key(&self) -> &str;
-    fn amounts(&self) -> (u64, u64);
+    fn amounts(&self) -> Amounts;
     fn patience(&self) -> Duration;
     fn is_late(&self);
     fn is_lost(&self);
@@ -62,8 +73,8 @@ impl Question {
         self.0.key()
     }
 
-    /// Returns the tokens earned and the cost of the retry, in millionths of a token.
-    pub fn amounts(&self) -> (u64, u64) {
+    /// Returns the amounts to settle.
+    pub fn amounts(&self) -> Amounts {
         self.0.amounts()
     }
 

@@ -20,7 +20,14 @@ pub(crate) struct Destination {
     /// `true` if a report is pending. There is one flag for reports that are due soon, and one for those due later.
     soon: AtomicBool,
     later: AtomicBool,
+    /// `true` once a call of this process has succeeded here (FB-2).
+    has_succeeded: AtomicBool,
+    /// The time of the last retry that succeeded, in nanoseconds; 0 if there was none.
+    retry_succeeded_at: AtomicU64,
 }
+
+/// The time for which a retry that succeeded shows that retries are worthwhile (FB-1).
+const RECENTLY: Duration = Duration::from_secs(2);
 
 /// The number of consecutive refusals, and the time until which the store is not asked.
 #[derive(Debug, Default)]
@@ -41,7 +48,7 @@ pub(crate) enum Memory {
 }
 
 impl Destination {
-    pub(crate) fn new(name: &str, key: Box<str>) -> Self {
+    pub(crate) fn new(name: &str, key: Box<str>, has_succeeded: bool) -> Self {
         Self {
             name: name.into(),
             key,
@@ -49,7 +56,33 @@ impl Destination {
             credit: AtomicU64::new(0),
             soon: AtomicBool::new(false),
             later: AtomicBool::new(false),
+            has_succeeded: AtomicBool::new(has_succeeded),
+            retry_succeeded_at: AtomicU64::new(0),
         }
+    }
+
+    /// Records that a call succeeded.
+    pub(crate) fn on_success(&self) {
+        if !self.has_succeeded() {
+            self.has_succeeded.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` if a call of this process has succeeded here.
+    pub(crate) fn has_succeeded(&self) -> bool {
+        self.has_succeeded.load(Ordering::Relaxed)
+    }
+
+    /// Records that a retry succeeded at `now`.
+    pub(crate) fn on_retry_success(&self, now: Duration) {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).max(1);
+        self.retry_succeeded_at.store(now, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if a retry succeeded in the last two seconds.
+    pub(crate) fn retries_succeed(&self, now: Duration) -> bool {
+        let last = self.retry_succeeded_at.load(Ordering::Relaxed);
+        last > 0 && now <= Duration::from_nanos(last) + RECENTLY
     }
 
     /// Returns the effect of the refusals on a retry at `now`. A probe starts the next interval.
@@ -127,7 +160,7 @@ mod tests {
     #[test]
     fn refusal_ends_at_its_time() {
         const MOMENT: Duration = Duration::from_nanos(1);
-        let destination = Destination::new("a", "key".into());
+        let destination = Destination::new("a", "key".into(), false);
         assert!(destination.is_idle(Duration::ZERO));
         destination.on_refusal(Memory::Clear, Duration::ZERO, 0);
         let end = FIRST * 3 / 4;

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn key_has_prefix_version_and_name() {
-        assert_eq!(&*key_of("shop", "https://api.example:443"), "shop:1:https://api.example:443");
+        assert_eq!(&*key_of("shop", "https://api.example:443"), "shop:2:https://api.example:443");
     }
 
     #[test]
@@ -46,8 +46,8 @@ mod tests {
         assert_ne!(long("a"), long("b"));
         assert_eq!(long("a"), long("a"));
         // A key of 200 bytes has no hash; a longer one has 200 bytes including its hash.
-        let name = "x".repeat(LONGEST - "p:1:".len());
-        assert_eq!(&*key_of("p", &name), format!("p:1:{name}"));
+        let name = "x".repeat(LONGEST - "p:2:".len());
+        assert_eq!(&*key_of("p", &name), format!("p:2:{name}"));
         assert_eq!(key_of("p", &format!("{name}x")).len(), LONGEST);
         // The hash's published test vector.
         assert_eq!(hash_of(b"foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);

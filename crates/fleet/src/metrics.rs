@@ -16,6 +16,7 @@ use crate::stats::FleetEvent;
 /// | `reattempt.fleet.refused` (a counter) | `{retry}` | retries that the store refused in time |
 /// | `reattempt.fleet.remembered` (a counter) | `{retry}` | retries refused because of an earlier refusal |
 /// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided on without the store |
+/// | `reattempt.fleet.withheld` (a counter) | `{retry}` | retries refused because the store fails |
 /// | `reattempt.fleet.late` (a counter) | `{retry}` | requests that the store did not answer in time |
 /// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with a store error |
 /// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a request to its answer, if the answer is in time |
@@ -43,6 +44,7 @@ pub struct FleetMetrics {
     refused: Counter<u64>,
     remembered: Counter<u64>,
     alone: Counter<u64>,
+    withheld: Counter<u64>,
     late: Counter<u64>,
     failed: Counter<u64>,
     round_trip: Histogram<f64>,
@@ -64,6 +66,7 @@ impl FleetMetrics {
             refused: retries("reattempt.fleet.refused", "Retries that the store refused in time"),
             remembered: retries("reattempt.fleet.remembered", "Retries refused because of a refusal before them"),
             alone: retries("reattempt.fleet.alone", "Retries that this process decided about alone"),
+            withheld: retries("reattempt.fleet.withheld", "Retries refused because the store fails"),
             late: retries("reattempt.fleet.late", "Questions without an answer within the patience"),
             failed: counter("reattempt.fleet.failed", "{message}", "Messages that ended with an error of the store"),
             round_trip: meter
@@ -97,6 +100,7 @@ impl FleetMetrics {
             FleetEvent::Refused { .. } => &self.refused,
             FleetEvent::Remembered => &self.remembered,
             FleetEvent::Alone => &self.alone,
+            FleetEvent::Withheld => &self.withheld,
             FleetEvent::Late => &self.late,
             FleetEvent::LateOften { .. } => return,
             FleetEvent::Failed { .. } => &self.failed,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::courier::{Message, Report, Reporting};
 use crate::destination::{Destination, between};
 use crate::member::Member;
+use crate::stats::FleetEvent;
 use crate::store::BoxError;
 use crate::sync::{AtomicBool, Ordering};
 
@@ -40,6 +41,7 @@ pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earne
 /// Adds the tokens for a success of `destination`.
 pub(crate) fn on_success(member: &Arc<Member>, destination: &str, earned: u64) {
     if let Some(destination) = member.destination(destination) {
+        destination.on_success();
         credit(member, &destination, earned, false);
     }
 }
@@ -67,7 +69,10 @@ impl Reporting for Credit {
     fn answer(&self, answer: Result<bool, BoxError>) {
         match answer {
             Ok(_) => self.member.store_works(),
-            Err(error) => self.member.store_failed(&self.destination, &error),
+            Err(error) => {
+                self.member.store_is_late();
+                self.member.note(&self.destination.name, &FleetEvent::Failed { error: &*error });
+            }
         }
     }
 }

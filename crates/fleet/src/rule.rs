@@ -1,10 +1,11 @@
 //! The rule for a store's buckets, one per destination, as a function over integers.
 //!
-//! Its inputs are the state, the store's time, the tokens earned and a retry's cost. Its outputs are the next state and
-//! the answer. The Redis store's script is the same function in Lua. Change both together, and increase [`VERSION`].
+//! Its inputs are the state, the store's time, the tokens earned, a retry's cost and the tokens that it must find. Its
+//! outputs are the next state and the answer. The Redis store's script is the same function in Lua. Change both
+//! together, and increase [`VERSION`].
 
 /// The version of the rule. It is part of every key, so two versions never share a bucket.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One token in millionths, the unit of this module.
 pub const TOKEN: u64 = 1_000_000;
@@ -47,14 +48,16 @@ impl State {
     /// assert_eq!(State::parse("rubbish"), None);
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
-        let number = |text: &str| {
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            text.parse().ok().filter(|_| is_number && text.len() <= 15)
-        };
         let (tokens, at) = text.split_once(' ')?;
         let state = Self { tokens: number(tokens)?, at: number(at)? };
         (state.tokens <= MOST_TOKENS).then_some(state)
     }
+}
+
+/// Parses a number of at most 15 digits, which is exact in Lua.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
 }
 
 /// The output is the text of a state in a store.
@@ -64,11 +67,12 @@ impl std::fmt::Display for State {
     }
 }
 
-/// Adds the tokens for the time passed and the `earned` tokens, then takes `cost` if the bucket has enough tokens.
-/// Returns the new state, and `true` if `cost` was taken.
+/// Adds the tokens for the time passed and the `earned` tokens, then takes `cost` if the bucket has that much, and at
+/// least `least`. Returns the new state, and `true` if `cost` was taken.
 ///
 /// If the store has no state for the key, `state` is `None`, and the bucket is full. `now` is the store's time in
-/// milliseconds. `earned` and `cost` are millionths of a token.
+/// milliseconds. `earned`, `cost` and `least` are millionths of a token. A process that has had no success at the
+/// destination passes [`CAPACITY`] as `least`, so it leaves the last tokens to the others (FB-2).
 ///
 /// Below the capacity, time adds half a token per second. Above it, the excess halves every second. If the clock goes
 /// backwards, no tokens are added until it has caught up. If the time of `state` is ahead of `now` by more than
@@ -81,14 +85,14 @@ impl std::fmt::Display for State {
 /// for second in 0..=10 {
 ///     // A hundred processes ask in each second of an outage.
 ///     for _ in 0..100 {
-///         let (next, answer) = settle(state, second * 1000, 0, TOKEN);
+///         let (next, answer) = settle(state, second * 1000, 0, TOKEN, 0);
 ///         state = Some(next);
 ///         granted += u32::from(answer);
 ///     }
 /// }
 /// assert_eq!(granted, 10 + 5);
 /// ```
-pub fn settle(state: Option<State>, now: u64, earned: u64, cost: u64) -> (State, bool) {
+pub fn settle(state: Option<State>, now: u64, earned: u64, cost: u64, least: u64) -> (State, bool) {
     let State { tokens, at } = state.unwrap_or(State { tokens: CAPACITY, at: now });
     let at = if at > now.saturating_add(TIME_TO_LIVE) { now } else { at };
     let passed = now.saturating_sub(at).min(TIME_TO_LIVE);
@@ -99,8 +103,8 @@ pub fn settle(state: Option<State>, now: u64, earned: u64, cost: u64) -> (State,
     let tokens = MOST_TOKENS.min(tokens + earned.min(MOST_TOKENS));
     let at = at.max(now);
     match tokens.checked_sub(cost) {
-        Some(tokens) => (State { tokens, at }, true),
-        None => (State { tokens, at }, false),
+        Some(rest) if tokens >= least => (State { tokens: rest, at }, true),
+        _ => (State { tokens, at }, false),
     }
 }
 

@@ -29,6 +29,8 @@ pub enum FleetEvent<'a> {
     /// The process decided without the store, because the store is failing or late, there is no runtime, or the table
     /// is full.
     Alone,
+    /// A retry was refused because the store is failing or late, and no retry of this process has succeeded recently.
+    Withheld,
     /// The store did not answer in time.
     Late,
     /// More than a tenth of the last 20 answers were late, so the store is too far away or too slow to be useful. This
@@ -58,6 +60,9 @@ pub struct FleetStats {
     pub remembered: u64,
     /// The number of retries that this process decided on without the store.
     pub alone: u64,
+    /// The number of retries refused because the store was failing or late, and no retry of this process had succeeded
+    /// recently.
+    pub withheld: u64,
     /// The number of requests that the store did not answer in time.
     pub late: u64,
     /// The number of messages that ended with a store error.
@@ -88,6 +93,7 @@ pub(crate) struct Tally {
     refused: AtomicU64,
     remembered: AtomicU64,
     alone: AtomicU64,
+    withheld: AtomicU64,
     late: AtomicU64,
     failed: AtomicU64,
     /// In nanoseconds; 0 before the first answer.
@@ -104,6 +110,7 @@ impl Tally {
             FleetEvent::Refused { round_trip } => (&self.refused, Some(*round_trip)),
             FleetEvent::Remembered => (&self.remembered, None),
             FleetEvent::Alone => (&self.alone, None),
+            FleetEvent::Withheld => (&self.withheld, None),
             FleetEvent::Late => (&self.late, None),
             FleetEvent::LateOften { .. } => return,
             FleetEvent::Failed { .. } => (&self.failed, None),
@@ -143,6 +150,7 @@ impl Tally {
             refused: read(&self.refused),
             remembered: read(&self.remembered),
             alone: read(&self.alone),
+            withheld: read(&self.withheld),
             late: read(&self.late),
             failed: read(&self.failed),
             round_trip: Duration::from_nanos(read(&self.round_trip)),

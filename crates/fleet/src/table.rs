@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
+use reattempt_control::bounded_name;
 
 use crate::sync::Mutex;
 
@@ -31,13 +32,17 @@ impl<T> Table<T> {
 
     /// Returns the state of a destination, or a new one. Returns `None` if there is no room, because a full table keeps
     /// all states that are in use or not idle. For a known destination, the clock is not read.
+    ///
+    /// A limit on destinations does not limit memory if names can have any length, so `new` gets a name of at most 255
+    /// bytes.
     pub(crate) fn get(
         &self,
         name: &str,
         now: impl FnOnce() -> Duration,
         is_idle: impl Fn(&T, Duration) -> bool,
-        new: impl FnOnce() -> T,
+        new: impl FnOnce(&str) -> T,
     ) -> Option<Arc<T>> {
+        let name = &*bounded_name(name);
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = entries.states.get(name) {
             return Some(Arc::clone(found));
@@ -53,7 +58,7 @@ impl<T> Table<T> {
                 return None;
             }
         }
-        let new = Arc::new(new());
+        let new = Arc::new(new(name));
         entries.states.insert(name.into(), Arc::clone(&new));
         Some(new)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::courier::{Courier, Message, Question, Report};
+use crate::courier::{Amounts, Courier, Message, Question, Report};
 use crate::store::BudgetStore;
 
 /// The time for which a late answer is awaited, so that the tokens of an unneeded grant can be returned.
@@ -43,9 +43,9 @@ impl Courier for TaskCourier {
 
 /// Asks the store. If the task is dropped with its runtime, the request is lost and the process decides alone.
 async fn ask(store: Arc<dyn BudgetStore>, question: Question) {
-    let (earned, cost) = question.amounts();
+    let Amounts { earned, cost, least } = question.amounts();
     let answered = {
-        let mut settling = store.settle(question.key(), earned, cost);
+        let mut settling = store.settle(question.key(), earned, cost, least);
         match timeout(question.patience(), &mut settling).await {
             Ok(answer) => Some(answer),
             Err(_) => {
@@ -62,6 +62,6 @@ async fn ask(store: Arc<dyn BudgetStore>, question: Question) {
 async fn send_report(store: Arc<dyn BudgetStore>, report: Report) {
     sleep(report.delay()).await;
     let Some(earned) = report.take() else { return };
-    let answer = timeout(LATEST, store.settle(report.key(), earned, 0)).await;
+    let answer = timeout(LATEST, store.settle(report.key(), earned, 0, 0)).await;
     report.answer(answer.unwrap_or_else(|late| Err(late.into())));
 }

@@ -75,7 +75,8 @@ impl From<RedisError> for StoreFailed {
     fn from(error: RedisError) -> Self {
         let kind = match error.kind() {
             ErrorKind::Io if error.is_timeout() => "no reply in time",
-            ErrorKind::Io => "the connection failed",
+            ErrorKind::Io if error.is_connection_refusal() => "the server refused the connection",
+            ErrorKind::Io => cause_of(&error.to_string()),
             ErrorKind::AuthenticationFailed => "the server refused the user or the password",
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => "the reply is none of a Redis server",
             ErrorKind::Server(_) | ErrorKind::Extension => "the server returned an error",
@@ -85,6 +86,22 @@ impl From<RedisError> for StoreFailed {
         let is_known = |code: &&str| matches!(error.kind(), ErrorKind::Server(_)) || MORE_CODES.contains(code);
         Self { kind, code: error.code().filter(is_known).map(Into::into) }
     }
+}
+
+/// Returns the cause of a connection's error. The driver shows the error's text alone, which may contain a name, so it
+/// is only searched for known words.
+fn cause_of(text: &str) -> &'static str {
+    const CAUSES: [(&str, &str); 7] = [
+        ("failed to lookup address", "the look-up of the host failed"),
+        ("not valid for", "TLS failed: the certificate is for another name"),
+        ("NotValidForName", "TLS failed: the certificate is for another name"),
+        ("UnknownIssuer", "TLS failed: the certificate is from an unknown authority"),
+        ("invalid peer certificate", "TLS failed: the certificate is invalid"),
+        ("corrupt message", "TLS failed: the server does not use TLS"),
+        ("fatal alert", "TLS failed: the server refused the handshake"),
+    ];
+    let cause = CAUSES.iter().find(|(words, _)| text.contains(words));
+    cause.map_or("the connection failed", |(_, cause)| cause)
 }
 
 impl fmt::Display for StoreFailed {

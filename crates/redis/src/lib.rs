@@ -31,17 +31,18 @@
 //!
 //! # Faults
 //!
-//! A process can start, run and stop without its store. During each fault below, the process uses its own budget, as if
-//! there were no fleet, and asks the store again once per second. The [`guide`] lists more faults.
+//! A process can start, run and stop without its store, and asks a failed store again once per second. During the first
+//! two faults below, a process whose retries succeed goes on with its own budget. Any other process refuses retries for
+//! 5 to 10 s, and then uses its own budget, too. The [`guide`] lists more faults.
 //!
 //! | fault | effect |
 //! |---|---|
-//! | the server is down, refuses the password, is read-only or full, or is not Redis | each process decides alone |
+//! | the server is down, refuses the password, is read-only or full, or is not Redis | each process decides without it |
 //! | the server stalls, or its replies are late | each retry is delayed by up to 50 ms; after the first late reply, only one retry per second is delayed |
 //! | a reply is lost | at most the tokens in that request or reply are lost; no message is sent twice, except in a cluster |
 //! | the data is lost, or an empty replica takes over | at most ten more retries per destination |
 //! | the server's script cache is flushed | the script is sent again with the next request |
-//! | the server's clock goes backwards | time adds no tokens until the clock has caught up; if that would take more than 40 s, the new time applies immediately |
+//! | the server's clock goes backwards | time adds no tokens until the clock has caught up; if that would take more than 40 s, or 5 s for a rate limit, the new time applies immediately |
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

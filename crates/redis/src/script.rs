@@ -24,17 +24,17 @@ fn hash_of(script: &Script) -> String {
 }
 
 impl Script {
-    /// Runs the script on `connection`. Returns its answer, a number, and the mark that it repeats.
+    /// Runs the script on `connection`. Returns its answer and the mark that it repeats.
     ///
     /// If the server does not have the script, nothing was executed, so the full script is sent. Nothing else is sent
     /// twice.
-    pub(crate) async fn run(
+    pub(crate) async fn run<T: FromRedisValue>(
         &self,
         connection: &mut Connection,
         key: &str,
         arguments: &[u64],
         mark: u64,
-    ) -> RedisResult<(i64, u64)> {
+    ) -> RedisResult<(T, u64)> {
         let message = |mut command: Cmd| {
             command.arg(1).arg(key).arg(arguments).arg(mark);
             command
@@ -48,6 +48,6 @@ impl Script {
             }
             reply => reply?,
         };
-        <(i64, u64)>::from_redis_value(reply).map_err(RedisError::from)
+        <(T, u64)>::from_redis_value(reply).map_err(RedisError::from)
     }
 }

@@ -1,10 +1,11 @@
 -- The bucket of one destination: reattempt_fleet::rule::settle, with the same integers.
--- KEYS[1]: the bucket. ARGV: the tokens earned and the cost in millionths, and a mark that the reply repeats.
+-- KEYS[1]: the bucket. ARGV: the tokens earned, the cost and the tokens that the bucket must have at least, in
+-- millionths, and a mark that the reply repeats.
 local CAPACITY, MOST, TIME_TO_LIVE = 10000000, 100000000000, 40000
 local FACTORS = {65491, 65445, 65355, 65174, 64813, 64098, 62692, 59972, 54880, 45957, 32227, 15848, 3832, 224, 1}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local earned, cost = tonumber(ARGV[1]), tonumber(ARGV[2])
+local earned, cost, least = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local tokens, at = CAPACITY, now
 local value = redis.pcall('GET', KEYS[1])
@@ -32,8 +33,8 @@ tokens = math.min(MOST, tokens + math.min(earned, MOST))
 at = math.max(at, now)
 
 local granted = 0
-if tokens >= cost then
+if tokens >= cost and tokens >= least then
   tokens, granted = tokens - cost, 1
 end
 redis.call('SET', KEYS[1], string.format('%.0f %.0f', tokens, at), 'PX', TIME_TO_LIVE)
-return {granted, ARGV[3]}
+return {granted, ARGV[4]}

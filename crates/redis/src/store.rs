@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use reattempt_fleet::rate::Rate;
+use reattempt_fleet::rate::{Rate, Taken};
 use reattempt_fleet::{BudgetStore, RateStore, Settling, Taking};
-use redis::{Value, cmd};
+use redis::{FromRedisValue, Value, cmd};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -127,8 +127,11 @@ impl RedisStore {
 }
 
 impl BudgetStore for RedisStore {
-    fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
-        Box::pin(async move { Ok(self.shared.run(&SETTLE, key, &[earned, cost], 1).await? == 1) })
+    fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64, least: u64) -> Settling<'a> {
+        Box::pin(async move {
+            let granted = |answer: i64| [0, 1].contains(&answer).then_some(answer == 1);
+            Ok(self.shared.run(&SETTLE, key, &[earned, cost, least], granted).await?)
+        })
     }
 }
 
@@ -136,34 +139,38 @@ impl RateStore for RedisStore {
     fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a> {
         Box::pin(async move {
             let arguments = [rate.per_second(), rate.burst(), wanted].map(u64::from);
-            Ok(self.shared.run(&TAKE, key, &arguments, wanted).await?)
+            let taken = |(granted, granted_at): (i64, i64)| {
+                let granted = u32::try_from(granted).ok().filter(|granted| *granted <= wanted)?;
+                Some(Taken { granted, granted_at: u64::try_from(granted_at).ok()? })
+            };
+            Ok(self.shared.run(&TAKE, key, &arguments, taken).await?)
         })
     }
 }
 
 impl Shared {
-    /// Runs a script, whose answer is at most `most`. After an error, the next request opens a new connection.
-    async fn run(
+    /// Runs a script, whose answer `read` checks. After an error, the next request opens a new connection.
+    async fn run<A: FromRedisValue, T>(
         self: &Arc<Self>,
         script: &Script,
         key: &str,
         arguments: &[u64],
-        most: u32,
-    ) -> Result<u32, StoreFailed> {
-        let answer = self.ask(script, key, arguments, most).await;
+        read: impl FnOnce(A) -> Option<T>,
+    ) -> Result<T, StoreFailed> {
+        let answer = self.ask(script, key, arguments, read).await;
         if answer.is_err() {
             self.disconnect();
         }
         answer
     }
 
-    async fn ask(
+    async fn ask<A: FromRedisValue, T>(
         self: &Arc<Self>,
         script: &Script,
         key: &str,
         arguments: &[u64],
-        most: u32,
-    ) -> Result<u32, StoreFailed> {
+        read: impl FnOnce(A) -> Option<T>,
+    ) -> Result<T, StoreFailed> {
         let mut watch = Watch { shared: self, is_answered: false };
         let mut connection = self.connection().await?;
         let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
@@ -171,8 +178,7 @@ impl Shared {
         if repeated != mark {
             return Err(StoreFailed::new("the reply is another message's"));
         }
-        let answer = u32::try_from(answer).ok().filter(|answer| *answer <= most);
-        let answer = answer.ok_or(StoreFailed::new("the reply is no answer of the script"))?;
+        let answer = read(answer).ok_or(StoreFailed::new("the reply is no answer of the script"))?;
         watch.is_answered = true;
         Ok(answer)
     }

@@ -1,9 +1,8 @@
 //! The guard's public type, and its requests to the store.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -11,19 +10,13 @@ use reattempt_control::{Patience, RateLimit, RateTicket, WaiterId, Wakers};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
 use reattempt_core::{Recommended, Warning};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout};
 
-use super::portion::Portion;
-use crate::key::key_of;
+use super::fetch::Fetch;
+use super::portion::{Portion, Supply};
+use super::shared::Shared;
+use super::stats::{FleetRateEvent, FleetRateStats, RateObserver};
 use crate::rate_rule::Rate;
 use crate::store::RateStore;
-use crate::table::Table;
-
-/// The maximum time that calls wait for the store's answer.
-const PATIENCE: Duration = Duration::from_millis(50);
-
-/// The time for which a failed store is not asked again.
-const FAILURE_MEMORY: Duration = Duration::from_secs(1);
 
 const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 
@@ -42,15 +35,27 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 /// second sends about ten messages per second. Prefetching saves messages at 20 or more calls per second. Below ten
 /// calls per second, each call sends a message.
 ///
-/// *A store that fails* must not stop the calls. The process then applies its `local` limit, and asks the store again
-/// after a second. A call waits at most 50 ms for the store's answer.
+/// *A store that fails* must not stop the calls, and *a hiccup* must not double the rate. At any time, either the
+/// store's tokens or the process's `local` limit admits the calls, and both in the same queue. The process is *alone*,
+/// with its local limit, in these cases:
+///
+/// | case | until |
+/// |---|---|
+/// | the store fails | it answers; it is asked again after 0.1 s, then after twice as long each time, up to 1 s |
+/// | its answer takes longer than 50 ms | the answer, which is awaited for a second and still counts |
+/// | it answers, but has granted no process a token for 10 s | it grants one |
+///
+/// The local limit starts empty, unless the store has never granted this process a token. The store's next tokens pay
+/// for the calls that the local limit has admitted. A process that gets no token because of other processes is not
+/// alone. [`on_event`](Self::on_event) reports when a process is alone, and [`stats`](Self::stats) counts its calls.
 ///
 /// # Bound
 ///
 /// From its first call on, the fleet sends at most burst + rate · seconds calls, measured with the store's clock. In
 /// any shorter period, it may also spend tokens that were fetched earlier. Tokens that are fetched but not spent are
 /// lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of the
-/// local limits. If the store loses its data, the burst is granted again.
+/// local limits. If the store loses its data, or its clock is set back by more than 5 s and forward again, the burst is
+/// granted again.
 ///
 /// Destinations with names longer than 255 bytes are not shared, as in a [`FleetBudget`](crate::FleetBudget).
 ///
@@ -77,34 +82,6 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 #[must_use = "a setter returns a new limit"]
 pub struct FleetRateLimit(Arc<Shared>);
 
-struct Shared {
-    store: Arc<dyn RateStore>,
-    rate: Rate,
-    /// The limit of this process while the store is down.
-    local: RateLimit,
-    prefix: Box<str>,
-    patience: Patience,
-    portions: Table<Portion>,
-    /// The time until which the store is not asked, in nanoseconds of the guard's clock.
-    alone_until: AtomicU64,
-    asked: AtomicU64,
-    granted: AtomicU64,
-    alone: AtomicU64,
-    hasher: RandomState,
-}
-
-/// A limit's event counts since it was created, for all destinations together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FleetRateStats {
-    /// The number of requests to the store.
-    pub asked: u64,
-    /// The number of tokens that the store granted in time.
-    pub granted: u64,
-    /// The number of calls that this process decided on alone, with its own limit.
-    pub alone: u64,
-}
-
 /// The ticket of a call that a fleet rate limit has admitted or queued.
 #[derive(Debug)]
 pub struct FleetRateTicket(State);
@@ -113,7 +90,8 @@ pub struct FleetRateTicket(State);
 enum State {
     Admitted(Arc<Portion>),
     Waiting(Arc<Portion>, WaiterId),
-    Alone(RateTicket),
+    /// With a token of the local limit. There is no portion if the table has no room for the destination.
+    Alone(RateTicket, Option<Arc<Portion>>),
 }
 
 impl FleetRateLimit {
@@ -122,13 +100,13 @@ impl FleetRateLimit {
     /// network.
     pub fn new(store: impl RateStore, rate: Rate, local: RateLimit) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
-        Self::build(Arc::new(store), rate, local, "reattempt".into(), patience)
+        Self(Arc::new(Shared::new(Arc::new(store), rate, local, "reattempt".into(), patience, None)))
     }
 
     /// Returns a new limit with this prefix for all keys. Default: `reattempt`.
     pub fn prefix(self, prefix: impl Into<Box<str>>) -> Self {
-        let Shared { store, rate, local, patience, .. } = &*self.0;
-        Self::build(Arc::clone(store), *rate, local.clone(), prefix.into(), *patience)
+        let Shared { patience, observer, .. } = &*self.0;
+        self.with(prefix.into(), *patience, observer.clone())
     }
 
     /// Returns a new limit with this maximum number of waiting calls and this maximum wait. Default: 1024 calls, 30 s.
@@ -137,59 +115,54 @@ impl FleetRateLimit {
     /// call.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
-        let Shared { store, rate, local, prefix, .. } = &*self.0;
-        Self::build(Arc::clone(store), *rate, local.clone(), prefix.clone(), Patience { calls, time })
+        let Shared { prefix, observer, .. } = &*self.0;
+        self.with(prefix.clone(), Patience { calls, time }, observer.clone())
+    }
+
+    /// Returns a new limit that calls this function when this process is alone with a destination, and when it no
+    /// longer is.
+    ///
+    /// The function runs in the task that asked the store, so it must not block. A panic ends this task and nothing
+    /// else. The function is not called while a thread unwinds.
+    pub fn on_event(self, on: impl Fn(&str, &FleetRateEvent<'_>) + Send + Sync + 'static) -> Self {
+        let Shared { prefix, patience, .. } = &*self.0;
+        self.with(prefix.clone(), *patience, Some(Arc::new(on)))
     }
 
     /// Returns the event counts since the limit was created.
     pub fn stats(&self) -> FleetRateStats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FleetRateStats { asked: read(&self.0.asked), granted: read(&self.0.granted), alone: read(&self.0.alone) }
+        self.0.tally.stats()
     }
 
-    fn build(store: Arc<dyn RateStore>, rate: Rate, local: RateLimit, prefix: Box<str>, patience: Patience) -> Self {
-        Self(Arc::new(Shared {
-            store,
-            rate,
-            local,
-            prefix,
-            patience,
-            portions: Table::new(),
-            alone_until: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
-            granted: AtomicU64::new(0),
-            alone: AtomicU64::new(0),
-            hasher: RandomState::new(),
-        }))
+    fn with(&self, prefix: Box<str>, patience: Patience, observer: Option<RateObserver>) -> Self {
+        let Shared { store, rate, local, .. } = &*self.0;
+        Self(Arc::new(Shared::new(Arc::clone(store), *rate, local.clone(), prefix, patience, observer)))
     }
 
-    /// Decides with the local limit of this process.
+    /// Decides with the local limit alone, for a destination without a place in the table.
     fn admit_alone(&self, arrival: &Arrival<'_>) -> Admit<FleetRateTicket> {
-        self.0.alone.fetch_add(1, Ordering::Relaxed);
-        self.0.local.admit(arrival).map(|ticket| FleetRateTicket(State::Alone(ticket)))
+        self.0.tally.alone.fetch_add(1, Ordering::Relaxed);
+        self.0.local.admit(arrival).map(|ticket| FleetRateTicket(State::Alone(ticket, None)))
     }
 
-    /// Asks the store for `wanted` tokens. Without a runtime, the process decides alone.
+    /// Takes a token of the local limit, if this process is alone with the destination.
+    fn take_alone(&self, supply: &mut Supply, arrival: &Arrival<'_>) -> Option<RateTicket> {
+        if !supply.is_alone(&self.0.outage, arrival.now) {
+            return None;
+        }
+        let ticket = supply.take_alone(&self.0.local, arrival)?;
+        self.0.tally.alone.fetch_add(1, Ordering::Relaxed);
+        Some(ticket)
+    }
+
+    /// Asks the store for `wanted` tokens. Without a runtime, the process is alone.
     fn ask(&self, portion: &Arc<Portion>, wanted: Option<u32>, now: Duration) {
         let Some(wanted) = wanted else { return };
-        let question =
-            Fetch { shared: Arc::clone(&self.0), portion: Arc::clone(portion), wanted, now, is_answered: false };
+        let question = Fetch::new(Arc::clone(&self.0), Arc::clone(portion), wanted, now);
         // If the request is dropped here, it is treated as a failure of the store.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(question.send());
         }
-    }
-}
-
-impl Shared {
-    fn is_alone(&self, now: Duration) -> bool {
-        now < Duration::from_nanos(self.alone_until.load(Ordering::Relaxed))
-    }
-
-    /// Returns the portion of a destination, or `None` if there is no room for it.
-    fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
-        let new = || Portion::new(key_of(&format!("{}:rate", self.prefix), destination), self.patience);
-        self.portions.get(destination, || now, Portion::is_idle, new)
     }
 }
 
@@ -198,67 +171,54 @@ impl Guard for FleetRateLimit {
 
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<FleetRateTicket> {
         let now = arrival.now;
-        let portion = if self.0.is_alone(now) { None } else { self.0.portion(arrival.destination, now) };
-        let Some(portion) = portion else { return self.admit_alone(arrival) };
+        let Some(portion) = self.0.portion(arrival.destination, now) else { return self.admit_alone(arrival) };
         let mut supply = portion.supply();
         let late = supply.remove_late(now);
         let takes = supply.take(now);
-        let refusal = match (takes, arrival.patient, supply.queue.is_full()) {
+        let may_ask_own = !takes && supply.queue.is_empty();
+        let own = if may_ask_own { self.take_alone(&mut supply, arrival) } else { None };
+        let refusal = match (takes || own.is_some(), arrival.patient, supply.queue.is_full()) {
             (true, ..) | (false, true, false) => None,
             (_, true, true) if self.0.patience.calls > 0 => Some(Reason::Full),
             _ => Some(Reason::RateExceeded),
         };
-        let waiter = (!takes && refusal.is_none()).then(|| supply.queue.push(arrival));
+        let waiter = (!takes && own.is_none() && refusal.is_none()).then(|| supply.queue.push(arrival));
         // Even a refused call asks the store, on behalf of the next call.
-        let wanted = supply.question(self.0.rate, refusal.is_some(), now);
+        let wanted = supply.question(self.0.rate, refusal.is_some() || own.is_some(), &self.0.outage, now);
         drop(supply);
         late.into_iter().for_each(Wakers::wake);
         self.ask(&portion, wanted, now);
-        match (refusal, waiter) {
-            (Some(reason), _) => Admit::Refused(Refused::new(KIND, reason)),
-            (None, Some(waiter)) => Admit::Waiting(FleetRateTicket(State::Waiting(portion, waiter))),
-            (None, None) => Admit::Admitted(FleetRateTicket(State::Admitted(portion))),
-        }
+        let state = match (refusal, waiter, own) {
+            (Some(reason), ..) => return Admit::Refused(Refused::new(KIND, reason)),
+            (_, Some(waiter), _) => return Admit::Waiting(FleetRateTicket(State::Waiting(portion, waiter))),
+            (.., Some(own)) => State::Alone(own, Some(portion)),
+            _ => State::Admitted(portion),
+        };
+        Admit::Admitted(FleetRateTicket(state))
     }
 
     fn resume(&self, ticket: &mut FleetRateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let (portion, waiter) = match &mut ticket.0 {
-            State::Admitted(_) => return Resume::Admitted,
-            State::Alone(local) => return self.0.local.resume(local, arrival, waker),
+            State::Admitted(_) | State::Alone(_, Some(_)) => return Resume::Admitted,
+            State::Alone(local, None) => return self.0.local.resume(local, arrival, waker),
             State::Waiting(portion, waiter) => (Arc::clone(portion), *waiter),
         };
         let now = arrival.now;
         let mut supply = portion.supply();
-        if self.0.is_alone(now) {
-            let until = supply.queue.waits_until(waiter);
-            let next = supply.queue.leave(waiter);
-            drop(supply);
-            next.wake();
-            // The call has already waited, so it waits no longer than it would have here.
-            let mut arrival = *arrival;
-            arrival.latest = Some(arrival.latest.map_or(until, |latest| latest.min(until)));
-            let arrival = &arrival;
-            return match self.admit_alone(arrival) {
-                Admit::Admitted(admitted) => {
-                    *ticket = admitted;
-                    Resume::Admitted
-                }
-                Admit::Waiting(waiting) => {
-                    *ticket = waiting;
-                    self.resume(ticket, arrival, waker)
-                }
-                Admit::Refused(refused) => Resume::Refused(refused),
-            };
-        }
         let late = supply.remove_late(now);
-        let turn = supply.take_turn(waiter, now);
-        let wanted = supply.question(self.0.rate, false, now);
+        let mut turn = supply.take_turn(waiter, now);
+        let has_turn_alone = turn.is_none() && supply.has_turn_alone(waiter, now);
+        let own = if has_turn_alone { self.take_alone(&mut supply, arrival) } else { None };
+        if own.is_some() {
+            turn = Some((supply.queue.leave(waiter), Vec::new()));
+        }
+        let wanted = supply.question(self.0.rate, own.is_some(), &self.0.outage, now);
         let resume = if turn.is_some() {
             Resume::Admitted
         } else if supply.queue.waits_until(waiter) <= now {
             Resume::Refused(Refused::new(KIND, Reason::WaitTooLong))
         } else {
-            Resume::Waiting { until: Some(supply.next_look(waiter, now)) }
+            Resume::Waiting { until: Some(supply.next_look(waiter, &self.0.outage, now)) }
         };
         let left = match resume {
             Resume::Refused(_) => Some(supply.queue.leave(waiter)),
@@ -272,15 +232,23 @@ impl Guard for FleetRateLimit {
         next.into_iter().flatten().for_each(Waker::wake);
         self.ask(&portion, wanted, now);
         if resume == Resume::Admitted {
-            ticket.0 = State::Admitted(portion);
+            ticket.0 = match own {
+                Some(own) => State::Alone(own, Some(portion)),
+                None => State::Admitted(portion),
+            };
         }
         resume
     }
 
     fn end_ticket(&self, ticket: FleetRateTicket, end: &End, now: Duration) -> Option<FleetRateTicket> {
         match ticket.0 {
-            State::Alone(local) => {
-                return self.0.local.end_ticket(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
+            State::Alone(local, portion) => {
+                let local = self.0.local.end_ticket(local, end, now);
+                if let (Some(portion), End::Unsent) = (&portion, end) {
+                    let woken = portion.supply().give_back_alone(now);
+                    woken.into_iter().for_each(Waker::wake);
+                }
+                return local.map(|local| FleetRateTicket(State::Alone(local, portion)));
             }
             State::Waiting(portion, waiter) => {
                 let next = portion.supply().queue.leave(waiter);
@@ -298,14 +266,16 @@ impl Guard for FleetRateLimit {
     /// Returns the ticket unchanged, because the call already has its token.
     fn renew(&self, ticket: FleetRateTicket, arrival: &Arrival<'_>) -> Result<FleetRateTicket, Refused> {
         match ticket.0 {
-            State::Alone(local) => self.0.local.renew(local, arrival).map(|local| FleetRateTicket(State::Alone(local))),
+            State::Alone(local, portion) => {
+                self.0.local.renew(local, arrival).map(|local| FleetRateTicket(State::Alone(local, portion)))
+            }
             _ => Ok(ticket),
         }
     }
 
     fn times_success(&self, ticket: &FleetRateTicket) -> bool {
         match &ticket.0 {
-            State::Alone(local) => self.0.local.times_success(local),
+            State::Alone(local, _) => self.0.local.times_success(local),
             _ => false,
         }
     }
@@ -315,50 +285,6 @@ impl Guard for FleetRateLimit {
         let (burst, per_second) = (self.0.rate.burst(), self.0.rate.per_second());
         let warning = Recommended::burst("burst", burst.into(), per_second.into());
         self.0.local.validate().into_iter().chain(warning).collect()
-    }
-}
-
-/// A request to the store for tokens. If it is dropped without an answer, the process decides alone.
-struct Fetch {
-    shared: Arc<Shared>,
-    portion: Arc<Portion>,
-    wanted: u32,
-    /// The time of the request on the guard's clock.
-    now: Duration,
-    is_answered: bool,
-}
-
-impl Fetch {
-    async fn send(mut self) {
-        let start = Instant::now();
-        self.shared.asked.fetch_add(1, Ordering::Relaxed);
-        let answer = {
-            let taking = self.shared.store.take(&self.portion.key, self.shared.rate, self.wanted);
-            // The tokens of a late answer are lost.
-            timeout(PATIENCE, taking).await
-        };
-        self.now += start.elapsed();
-        if let Ok(Ok(granted)) = answer {
-            self.shared.granted.fetch_add(granted.into(), Ordering::Relaxed);
-            self.is_answered = true;
-            self.record_answer(Some(granted));
-        }
-    }
-
-    fn record_answer(&self, granted: Option<u32>) {
-        let random = self.shared.hasher.hash_one(self.now);
-        let woken = self.portion.supply().answer(granted, self.wanted, self.now, random);
-        woken.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl Drop for Fetch {
-    fn drop(&mut self) {
-        if !self.is_answered {
-            let until = u64::try_from((self.now + FAILURE_MEMORY).as_nanos()).unwrap_or(u64::MAX);
-            self.shared.alone_until.store(until, Ordering::Relaxed);
-            self.record_answer(None);
-        }
     }
 }
 

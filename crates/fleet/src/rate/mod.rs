@@ -5,11 +5,20 @@
 //! | file | content |
 //! |---|---|
 //! | `portion` | the tokens that a process holds for one destination |
-//! | `limit` | the guard: portions by destination, requests to the store, and the local limit |
+//! | `limit` | the guard |
+//! | `shared` | what its clones share: portions by destination, the store and the local limit |
+//! | `fetch` | one request to the store |
+//! | `outage` | the store's failures in a row, and when it is asked again |
+//! | `stats` | events and counts |
 
+mod fetch;
 mod limit;
+mod outage;
 mod portion;
+mod shared;
+mod stats;
 
-pub use limit::{FleetRateLimit, FleetRateStats, FleetRateTicket};
+pub use limit::{FleetRateLimit, FleetRateTicket};
+pub use stats::{FleetRateEvent, FleetRateStats};
 
-pub use crate::rate_rule::{Rate, take};
+pub use crate::rate_rule::{Rate, State, Taken, take};

@@ -1,6 +1,7 @@
 //! Tests of the budget with a store, under a paused clock.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -8,20 +9,21 @@ use proptest::prelude::*;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Failure, FailureKind};
 use reattempt_fleet::courier::{Courier, Message};
-use reattempt_fleet::rule::TOKEN;
+use reattempt_fleet::rule::{CAPACITY, TOKEN};
 use reattempt_fleet::{BudgetStore, FleetBudget, FleetEvent, MemoryStore, Settling};
 use tokio::time::{Instant, advance, sleep};
 
-use crate::support::{ByHand, Faulty, SERVER, ask, confirmed, poll};
+use crate::support::{ByHand, Faulty, SERVER, ask, confirmed, experienced, poll};
 
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Clients that have just started call a server that answers none of their calls for `seconds`. Returns the number
-/// of retries.
-async fn outage(clients: usize, seconds: u64) -> u64 {
+/// Clients call a server that answers none of their calls for `seconds`. Fresh ones have had no success before. Returns
+/// the number of retries.
+async fn outage(clients: usize, fresh: bool, seconds: u64) -> u64 {
     let store = MemoryStore::new();
     let mut sent = 0;
-    let budgets: Vec<_> = (0..clients).map(|_| FleetBudget::new(store.clone())).collect();
+    let new = || FleetBudget::new(store.clone());
+    let budgets: Vec<_> = (0..clients).map(|_| if fresh { new() } else { experienced(new()) }).collect();
     for _ in 0..seconds {
         let permits: Vec<_> = budgets.iter().filter_map(|budget| ask(budget, "a")).collect();
         for permit in permits {
@@ -38,10 +40,130 @@ async fn outage(clients: usize, seconds: u64) -> u64 {
 // F-3
 #[tokio::test(start_paused = true)]
 async fn fleet_in_an_outage_sends_ten_retries() {
-    assert_eq!(outage(1, 20).await, 3, "one client stops itself");
+    assert_eq!(outage(1, false, 20).await, 3, "one client stops itself");
     for (clients, seconds) in [(100, 20), (10_000, 3)] {
-        let sent = outage(clients, seconds).await;
+        let sent = outage(clients, false, seconds).await;
         assert!((10..=10 + seconds / 2).contains(&sent), "{clients}: {sent}");
+    }
+}
+
+/// Processes that have had no success, such as sick ones that restart in a loop, retry from a full bucket only. They
+/// leave its last nine tokens to the others, which are granted as many retries as without them.
+// FB-2, F-3
+#[tokio::test(start_paused = true)]
+async fn fresh_processes_leave_nine_tokens() {
+    for clients in [1, 100] {
+        let sent = outage(clients, true, 20).await;
+        assert!((1..=1 + 20 / 2).contains(&sent), "{clients}: {sent}");
+    }
+    let store = MemoryStore::new();
+    let mut sent = 0;
+    for _ in 0..100 {
+        let permit = ask(&FleetBudget::new(store.clone()), "a").unwrap();
+        sent += u64::from(confirmed(&permit).await);
+        let _dear = FleetBudget::new(store.clone()).acquire("a", &SERVER, Duration::ZERO);
+    }
+    assert_eq!(sent, 1);
+    let mut granted = 0;
+    for _ in 0..20 {
+        let permit = ask(&experienced(FleetBudget::new(store.clone())), "a").unwrap();
+        granted += u64::from(confirmed(&permit).await);
+        std::mem::forget(permit);
+    }
+    assert_eq!(granted, 9);
+}
+
+/// The first 64 successes of a process are recorded by destination. A process with more of them does not restart in a
+/// loop, so any destination counts as one with a success.
+// FB-2
+#[test]
+fn success_ends_the_reserve() {
+    let least = |successes: u32, of: &str| {
+        let hand = ByHand::default();
+        let budget = FleetBudget::carried_by(hand.clone());
+        for _ in 0..successes {
+            assert!(!budget.is_full(), "each of the first successes is recorded");
+            budget.on_success(of, 0);
+        }
+        let _permit = ask(&budget, "a").unwrap();
+        let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+        question.amounts().least
+    };
+    assert_eq!((least(0, "a"), least(1, "b"), least(63, "b")), (CAPACITY, CAPACITY, CAPACITY));
+    assert_eq!((least(1, "a"), least(64, "b")), (0, 0));
+    let budget = ByHand::default().budget();
+    (0..63).for_each(|_| budget.on_success("a", 0));
+    assert!(budget.is_full(), "later successes cost nothing");
+    // A retry's success counts, too.
+    let hand = ByHand::default();
+    let budget = FleetBudget::carried_by(hand.clone());
+    budget.on_failure("a", &SERVER.into(), Duration::ZERO);
+    budget.on_permanent_failure("a", reattempt_core::ServerHint::None, 1);
+    hand.take(0);
+    let _permit = ask(&budget, "a").unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    assert_eq!(question.amounts().least, 0);
+}
+
+/// A process whose retries succeed decides alone as soon as the store fails. Any other refuses retries for 5 to 10 s
+/// from the first failure. An answer in time ends this.
+// FB-1
+#[test]
+fn failing_store_withholds_retries_first() {
+    for fault in ["fails", "is late"] {
+        let hand = ByHand::default();
+        let budget = hand.budget();
+        let fails = || {
+            let Some(Message::Question(question)) = hand.take(0) else { return };
+            match fault {
+                "fails" => question.answer(Err("no".into())),
+                _ => question.is_late(),
+            }
+        };
+        let first = ask(&budget, "a").unwrap();
+        fails();
+        assert_eq!(poll(&first), Poll::Ready(false), "{fault}");
+        let mut sent_at = None;
+        for tenth in 1..110 {
+            hand.advance(Duration::from_millis(100));
+            (0..3).for_each(|_| budget.local().on_success("a", 0));
+            let permit = ask(&budget, "a");
+            fails();
+            let sent = permit.is_some_and(|permit| poll(&permit) == Poll::Ready(true));
+            assert!(sent || sent_at.is_none(), "{fault}: it goes on");
+            sent_at = sent_at.or(sent.then_some(tenth));
+        }
+        assert!((50..=100).contains(&sent_at.unwrap()), "{fault}: {sent_at:?}");
+        let stats = budget.stats();
+        assert_eq!(stats.withheld + stats.alone, 110, "{fault}: {stats:?}");
+
+        // An answer in time, and then a retry that succeeds.
+        let retry = || {
+            (0..10).for_each(|_| budget.local().on_success("a", 0));
+            ask(&budget, "a")
+        };
+        hand.advance(Duration::from_secs(1));
+        let permit = retry().unwrap();
+        let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+        question.answer(Ok(true));
+        permit.spend().succeed();
+        while hand.take(0).is_some() {}
+        let permit = retry().unwrap();
+        fails();
+        assert_eq!(poll(&permit), Poll::Ready(true), "{fault}: its retries succeed");
+        hand.advance(Duration::from_millis(1_900));
+        let permit = retry().unwrap();
+        fails();
+        assert_eq!(poll(&permit), Poll::Ready(true));
+        // A retry without the store counts, too.
+        hand.advance(Duration::from_millis(50));
+        retry().unwrap().spend().succeed();
+        hand.advance(Duration::from_secs(2));
+        let permit = retry().unwrap();
+        fails();
+        assert_eq!(poll(&permit), Poll::Ready(true));
+        hand.advance(Duration::from_millis(1));
+        assert!(retry().is_none(), "{fault}: the last success was more than 2 s ago");
     }
 }
 
@@ -53,11 +175,11 @@ async fn outcome_is_held_until_the_answer() {
         let budget = FleetBudget::new(Faulty::taking(Duration::from_millis(takes)));
         let permit = ask(&budget, "a").unwrap();
         let start = Instant::now();
-        assert!(confirmed(&permit).await);
+        assert_eq!(confirmed(&permit).await, takes <= 50);
         assert_eq!(start.elapsed(), Duration::from_millis(held), "{takes}");
         let late = u64::from(takes > 50);
         let stats = budget.stats();
-        assert_eq!((stats.asked, stats.granted, stats.late, stats.alone), (1, 1 - late, late, late));
+        assert_eq!((stats.asked, stats.granted, stats.late, stats.withheld), (1, 1 - late, late, late));
         assert_eq!(stats.is_too_late(), late > 0);
     }
 }
@@ -74,7 +196,7 @@ fn more_than_a_tenth_of_late_answers_warns() {
 /// A warning is due if more than two of 20 answers were late, and the count begins anew.
 #[test]
 fn late_answers_are_warned_of() {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let (log, hand) = (Arc::clone(&warnings), ByHand::default());
     let budget = hand.budget().on_event(move |destination, event| {
@@ -109,12 +231,12 @@ async fn extreme_patience_has_a_stated_result() {
 
     let budget = FleetBudget::new(Faulty::taking(Duration::from_millis(1))).patience(Duration::ZERO);
     let start = Instant::now();
-    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
-    assert_eq!((budget.stats().late, budget.stats().alone, start.elapsed()), (1, 1, Duration::ZERO));
+    assert!(!confirmed(&ask(&budget, "a").unwrap()).await);
+    assert_eq!((budget.stats().late, budget.stats().withheld, start.elapsed()), (1, 1, Duration::ZERO));
 
     let budget = FleetBudget::new(Faulty::taking(Duration::from_secs(7200))).patience(Duration::from_secs(3600));
     assert!(format!("{budget:?}").contains("patience: 1s"), "{budget:?}");
-    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+    assert!(!confirmed(&ask(&budget, "a").unwrap()).await);
     assert_eq!(start.elapsed(), Duration::from_secs(1));
 }
 
@@ -125,7 +247,7 @@ async fn late_grant_of_a_dropped_retry_returns() {
     let store = Faulty::taking(Duration::from_millis(200));
     let budget = FleetBudget::new(store.clone());
     let permit = ask(&budget, "a").unwrap();
-    assert!(confirmed(&permit).await);
+    assert!(!confirmed(&permit).await);
     drop(permit);
     // A late answer counts as a store failure, so unused tokens wait for the next question.
     sleep(Duration::from_secs(2)).await;
@@ -169,8 +291,9 @@ async fn store_that_returns_is_asked_again() {
             store.down.store(false, Ordering::Relaxed);
         }
         (0..3).for_each(|_| budget.local().on_success("a", 0));
-        let permit = ask(&budget, "a").unwrap();
-        assert!(confirmed(&permit).await);
+        if let Some(permit) = ask(&budget, "a") {
+            confirmed(&permit).await;
+        }
         sleep(Duration::from_millis(100)).await;
         if step < 50 {
             assert_eq!(budget.stats().granted, 0);
@@ -184,7 +307,7 @@ async fn store_that_returns_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn processes_ask_again_one_by_one() {
     let store = MemoryStore::new();
-    assert!(store.settle("reattempt:1:a", 0, 10 * TOKEN).await.unwrap());
+    assert!(store.settle("reattempt:2:a", 0, 10 * TOKEN, 0).await.unwrap());
     let budgets: Vec<_> = (0..20).map(|_| FleetBudget::new(store.clone())).collect();
     for budget in &budgets {
         assert!(!confirmed(&ask(budget, "a").unwrap()).await);
@@ -207,7 +330,7 @@ async fn processes_ask_again_one_by_one() {
 struct Panicking;
 
 impl BudgetStore for Panicking {
-    fn settle<'a>(&'a self, _: &'a str, _: u64, _: u64) -> Settling<'a> {
+    fn settle<'a>(&'a self, _: &'a str, _: u64, _: u64, _: u64) -> Settling<'a> {
         Box::pin(async { std::panic::resume_unwind(Box::new("a store's fault")) })
     }
 }
@@ -225,11 +348,69 @@ async fn panic_of_store_leaves_process_alone() {
 #[tokio::test(start_paused = true)]
 async fn panic_of_observer_loses_no_retry() {
     let budget = FleetBudget::new(Faulty::down()).on_event(|_, event| {
-        if matches!(event, FleetEvent::Failed { .. } | FleetEvent::Alone) {
+        if matches!(event, FleetEvent::Failed { .. } | FleetEvent::Withheld) {
             std::panic::resume_unwind(Box::new("an observer's fault"));
         }
     });
-    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+    assert!(!confirmed(&ask(&budget, "a").unwrap()).await);
+}
+
+/// A value whose destructor asks for a retry, as one does that holds a call.
+struct AsksInDrop(FleetBudget);
+
+impl Drop for AsksInDrop {
+    fn drop(&mut self) {
+        drop(ask(&self.0, "a"));
+    }
+}
+
+/// A panic while something else unwinds would abort the process, so the observer is not notified then. The event is
+/// counted.
+#[test]
+fn observer_is_not_notified_while_unwinding() {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    let budget = ByHand::default().budget().on_event(|_, _| resume_unwind(Box::new("an observer's fault")));
+    catch_unwind(AssertUnwindSafe(|| drop(ask(&budget, "a")))).unwrap_err();
+    assert_eq!(budget.stats().asked, 1, "its panic reaches the caller, and poisons nothing");
+    let dropped = AsksInDrop(budget.clone());
+    let unwound = catch_unwind(AssertUnwindSafe(move || {
+        let _dropped = dropped;
+        resume_unwind(Box::new("a service's fault"));
+    }));
+    unwound.unwrap_err();
+    assert_eq!(budget.stats().asked, 2);
+    // A question that is dropped meanwhile is lost, and its retry is sent.
+    let hand = ByHand::default();
+    let budget = hand.budget().on_event(|_, event| {
+        if matches!(event, FleetEvent::Alone) {
+            resume_unwind(Box::new("an observer's fault"));
+        }
+    });
+    let permit = ask(&budget, "a").unwrap();
+    let question = hand.take(0);
+    let unwound = catch_unwind(AssertUnwindSafe(move || {
+        let _question = question;
+        resume_unwind(Box::new("a carrier's fault"));
+    }));
+    unwound.unwrap_err();
+    assert_eq!((poll(&permit), budget.stats().alone), (Poll::Ready(true), 1));
+}
+
+/// A destination of any length has a name of at most 255 bytes in the table and in events.
+#[test]
+fn names_are_bounded_in_length() {
+    use std::sync::Mutex;
+    let (names, hand) = (Arc::new(Mutex::new(Vec::new())), ByHand::default());
+    let log = Arc::clone(&names);
+    let budget = hand.budget().on_event(move |name, _| log.lock().unwrap().push(name.to_owned()));
+    let permit = ask(&budget, &"a".repeat(1_000_000)).unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    assert!(question.key().len() <= 200);
+    question.answer(Ok(true));
+    drop(permit);
+    let names = names.lock().unwrap();
+    assert_eq!(names.len(), 2);
+    assert!(names.iter().all(|name| name.len() <= 255));
 }
 
 #[test]
@@ -255,13 +436,13 @@ fn stopped_runtime_leaves_no_open_question() {
 async fn keys_vanish_when_their_bucket_is_full() {
     let store = MemoryStore::new();
     for number in 0..100 {
-        store.settle(&format!("{number}"), 0, 10_000_000).await.unwrap();
+        store.settle(&format!("{number}"), 0, 10_000_000, 0).await.unwrap();
     }
     assert_eq!(store.len(), 100);
-    assert!(!store.settle("0", 0, 1_000_000).await.unwrap());
-    assert!(store.settle("new", 0, 1_000_000).await.unwrap(), "its bucket is its own");
+    assert!(!store.settle("0", 0, 1_000_000, 0).await.unwrap());
+    assert!(store.settle("new", 0, 1_000_000, 0).await.unwrap(), "its bucket is its own");
     advance(Duration::from_secs(41)).await;
-    store.settle("another", 0, 0).await.unwrap();
+    store.settle("another", 0, 0, 0).await.unwrap();
     assert_eq!(store.len(), 1);
     store.clear();
     assert!(store.is_empty());
@@ -269,7 +450,7 @@ async fn keys_vanish_when_their_bucket_is_full() {
 
 #[tokio::test(start_paused = true)]
 async fn events_have_their_destination() {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let budget = FleetBudget::new(Faulty::taking(PATIENCE / 5)).on_event(move |destination, event| {
@@ -302,7 +483,7 @@ fn debug_output_is_complete() {
     assert_eq!(
         format!("{budget:?}"),
         "FleetBudget { prefix: \"shop\", patience: 20ms, stats: FleetStats { asked: 0, granted: 0, refused: 0, \
-         remembered: 0, alone: 0, late: 0, failed: 0, round_trip: 0ns }, local: RetryBudget { kind: cautious, \
+         remembered: 0, alone: 0, withheld: 0, late: 0, failed: 0, round_trip: 0ns }, local: RetryBudget { kind: cautious, \
          capacity: 10.0, refusals: 0, destinations: 0, not_full: {} }, .. }"
     );
 }
@@ -377,7 +558,18 @@ fn trace(budget: &impl Budget, balance: impl Fn() -> f64, events: &[Event]) -> V
 }
 
 /// A carrier to a store that is down. Each question ends at once, without an answer of the store.
-struct Down(Fault);
+struct Down(Fault, Arc<AtomicU64>);
+
+impl Down {
+    /// Returns a budget whose store has failed for ten seconds.
+    fn for_10_s(fault: Fault) -> FleetBudget {
+        let seconds = Arc::new(AtomicU64::new(0));
+        let budget = FleetBudget::carried_by(Self(fault, Arc::clone(&seconds)));
+        drop(ask(&budget, "another"));
+        seconds.store(10, Ordering::Relaxed);
+        budget
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 enum Fault {
@@ -388,7 +580,7 @@ enum Fault {
 
 impl Courier for Down {
     fn now(&self) -> Duration {
-        Duration::ZERO
+        Duration::from_secs(self.1.load(Ordering::Relaxed))
     }
 
     fn is_ready(&self) -> bool {
@@ -410,14 +602,14 @@ impl Courier for Down {
 }
 
 proptest! {
-    /// Without its store, a process decides as its own budget does: without a runtime, and with a store that fails, is
-    /// late, or loses what is sent.
-    // F-2
+    /// Without its store, a process decides as its own budget does: without a runtime, with a store that loses what is
+    /// sent, and with one that has failed or been late for ten seconds.
+    // F-2, FB-1
     #[test]
     fn process_alone_has_its_own_budget(events in events()) {
         let own = RetryBudget::cautious();
         let expected = trace(&own, || own.balance("a"), &events);
-        let down = [Fault::Error, Fault::Late, Fault::Lost].map(|fault| FleetBudget::carried_by(Down(fault)));
+        let down = [Fault::Error, Fault::Late, Fault::Lost].map(Down::for_10_s);
         for fleet in down.into_iter().chain([FleetBudget::new(MemoryStore::new())]) {
             prop_assert_eq!(trace(&fleet, || fleet.local().balance("a"), &events), expected.clone(), "{:?}", fleet);
             prop_assert_eq!(fleet.stats().granted, 0);

@@ -12,6 +12,7 @@ mod model;
 mod network;
 mod rate;
 mod rate_rule;
+mod rate_scenes;
 mod reports;
 mod rule;
 mod support;

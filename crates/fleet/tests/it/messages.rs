@@ -4,7 +4,7 @@ use reattempt_core::Permit;
 use reattempt_fleet::courier::{Message, Question};
 use reattempt_fleet::rule::TOKEN;
 
-use crate::support::{ByHand, ask, poll};
+use crate::support::{ByHand, amounts, ask, poll};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn any_order_returns_tokens_once() {
                     let question = question(&hand);
                     if is_late {
                         question.is_late();
-                        assert_eq!(poll(&permit), Poll::Ready(true));
+                        assert_eq!(poll(&permit), Poll::Ready(false));
                     }
                     let give = |question: Question| match answer {
                         Some(answer) => question.answer(Ok(answer)),
@@ -65,8 +65,8 @@ fn any_order_returns_tokens_once() {
                         give(question);
                     } else {
                         give(question);
-                        // A late answer does not change the confirmation.
-                        let confirmed = is_late || answer != Some(false);
+                        // A late answer does not change the confirmation: refused, because no retry has succeeded.
+                        let confirmed = !is_late && answer != Some(false);
                         assert_eq!(poll(&permit), Poll::Ready(confirmed));
                         end_permit(permit, ending);
                     }
@@ -96,7 +96,7 @@ fn success_of_a_dear_retry_returns_nothing() {
     let hedge = budget.acquire("b", &Failure::new(FailureKind::Timeout), now).unwrap();
     for permit in [retry, hedge] {
         let question = question(&hand);
-        assert_eq!(question.amounts(), (0, 2 * TOKEN));
+        assert_eq!(amounts(&question), (0, 2 * TOKEN));
         question.answer(Ok(true));
         permit.spend().succeed();
     }

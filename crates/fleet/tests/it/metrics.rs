@@ -65,6 +65,7 @@ async fn each_event_has_its_instrument() {
     let reader = Reader::new();
     let metrics = FleetMetrics::new(&reader.provider);
     let budget = FleetBudget::new(Faulty::taking(Duration::from_millis(2))).on_event(metrics.on_event());
+    reattempt_core::Budget::on_success(&budget, "a", 0);
     outage(&budget).await;
     assert_eq!(reader.lines(), ["asked 11", "granted 10", "refused 1", "remembered 2", "round_trip 11 22"]);
 }
@@ -75,8 +76,9 @@ async fn faults_of_the_store_have_instruments() {
     let metrics = FleetMetrics::new(&reader.provider).with_destinations();
     for store in [Faulty::down(), Faulty::taking(Duration::from_millis(60))] {
         let budget = FleetBudget::new(store).on_event(metrics.on_event());
-        assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+        assert!(!confirmed(&ask(&budget, "a").unwrap()).await);
+        assert!(ask(&budget, "a").is_none());
         sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(reader.lines(), ["alone a 2", "asked a 2", "failed a 1", "late a 1"]);
+    assert_eq!(reader.lines(), ["asked a 2", "failed a 1", "late a 1", "withheld a 4"]);
 }

@@ -4,10 +4,15 @@
 //! it likes. A real one asks less, because of its local budget and its memory, so its states are among those here.
 
 use reattempt_fleet::course::{Course, End};
-use reattempt_fleet::rule::{CAPACITY, State as Bucket, TOKEN, settle};
+use reattempt_fleet::rule::{self, CAPACITY, State as Bucket, TOKEN};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const CLIENTS: usize = 2;
+
+/// The rule for a process with a success. Another gets less.
+fn settle(state: Option<Bucket>, now: u64, earned: u64, cost: u64) -> (Bucket, bool) {
+    rule::settle(state, now, earned, cost, 0)
+}
 
 /// The letters lost, letters copied and flushes of a run, together.
 const MISHAPS: u8 = 1;

@@ -8,7 +8,7 @@ use reattempt_fleet::FleetBudget;
 use reattempt_fleet::courier::Message;
 use reattempt_fleet::rule::{CAPACITY, State, TOKEN, settle};
 
-use crate::support::{ByHand, ask, poll};
+use crate::support::{ByHand, amounts, ask, poll};
 use std::task::Poll;
 
 const CLIENTS: usize = 3;
@@ -81,7 +81,7 @@ impl Fleet {
     }
 
     fn settle(&mut self, earned: u64, cost: u64) -> bool {
-        let (next, answer) = settle(self.store, self.now, earned, cost);
+        let (next, answer) = settle(self.store, self.now, earned, cost, 0);
         self.store = Some(next);
         self.granted += u128::from(if answer { cost } else { 0 });
         answer
@@ -101,7 +101,7 @@ impl Fleet {
             }
             Action::Deliver(at) => match self.message(at) {
                 Some(Message::Question(question)) => {
-                    let (earned, cost) = question.amounts();
+                    let (earned, cost) = amounts(&question);
                     let answer = self.settle(earned, cost);
                     question.answer(Ok(answer));
                 }
@@ -115,7 +115,7 @@ impl Fleet {
             },
             Action::LoseAnswer(at) => {
                 if let Some(Message::Question(question)) = self.message(at) {
-                    let (earned, cost) = question.amounts();
+                    let (earned, cost) = amounts(&question);
                     self.settle(earned, cost);
                     question.is_late();
                 }

@@ -3,14 +3,14 @@
 use std::future::poll_fn;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use reattempt_control::{Limit, RateLimit};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Reason, Refused, Resume};
-use reattempt_fleet::rate::{FleetRateLimit, FleetRateTicket, Rate};
+use reattempt_fleet::rate::{FleetRateLimit, FleetRateTicket, Rate, Taken};
 use reattempt_fleet::{MemoryStore, RateStore, Taking};
 use tokio::time::{Instant, advance, sleep, sleep_until};
 
@@ -42,7 +42,7 @@ impl RateStore for Faulty {
             sleep(self.takes).await;
             match (self.down.load(Ordering::Relaxed), self.lies) {
                 (true, _) => Err("the store is down".into()),
-                (_, true) => Ok(u32::MAX),
+                (_, true) => Ok(Taken { granted: u32::MAX, granted_at: 0 }),
                 _ => self.memory.take(key, rate, wanted).await,
             }
         })
@@ -55,9 +55,9 @@ const MOST_LOOKS: u32 = 2_000;
 
 /// A process of the fleet, with the clock that a layer would have.
 #[derive(Clone)]
-struct Process {
-    limit: FleetRateLimit,
-    start: Instant,
+pub(crate) struct Process {
+    pub(crate) limit: FleetRateLimit,
+    pub(crate) start: Instant,
 }
 
 impl Process {
@@ -72,7 +72,7 @@ impl Process {
     }
 
     /// Sends a call as a layer does.
-    async fn send(&self) -> Result<FleetRateTicket, Refused> {
+    pub(crate) async fn send(&self) -> Result<FleetRateTicket, Refused> {
         let mut ticket = match self.limit.admit(&self.arrival()) {
             Admit::Admitted(ticket) => return Ok(ticket),
             Admit::Refused(refused) => return Err(refused),
@@ -175,17 +175,19 @@ async fn quiet_process_beside_a_busy_one_goes_on() {
 }
 
 /// Without its store a process has its local limit, and it asks again within two seconds of the store's return.
+// L-1, L-3, L-4
 #[tokio::test(start_paused = true)]
 async fn outage_of_store_leaves_the_local_limit() {
     let store = Faulty::new();
     store.down.store(true, Ordering::Relaxed);
     let process = Process::new(store.clone(), rate(100, 20));
     assert_eq!(process.send_all(5).await, 1, "the local limit has one token");
-    assert!(store.questions.load(Ordering::Relaxed) <= 6, "one question a second");
+    // After 0.1 s, 0.2 s, … 1 s (L-4).
+    assert_eq!(store.questions.load(Ordering::Relaxed), 8);
     store.down.store(false, Ordering::Relaxed);
     advance(Duration::from_secs(2)).await;
     process.send().await.unwrap();
-    assert_eq!(process.limit.stats().granted, 1);
+    assert_eq!(process.limit.stats().granted, 2, "one of them pays for the call that the local limit admitted");
 }
 
 /// A store that never answers holds a call for 50 ms.
@@ -197,6 +199,90 @@ async fn silent_store_holds_a_call_for_50_ms() {
     let held = start.elapsed();
     assert!((50..=52).contains(&held.as_millis()), "{held:?}");
     assert_eq!(process.limit.stats().alone, 1);
+}
+
+/// A store that answers, but grants nothing for ever, or whose clock stands still: the local limit starts after 10 s. A
+/// store that grants tokens to others does not start it.
+// L-6
+#[tokio::test(start_paused = true)]
+async fn grants_for_nobody_leave_the_local_limit() {
+    struct Empty {
+        grants_others: bool,
+        start: Instant,
+    }
+    impl RateStore for Empty {
+        fn take<'a>(&'a self, _: &'a str, _: Rate, _: u32) -> Taking<'a> {
+            let granted_at = if self.grants_others { self.start.elapsed().as_secs() / 5 } else { 7 };
+            Box::pin(async move { Ok(Taken { granted: 0, granted_at }) })
+        }
+    }
+    for grants_others in [false, true] {
+        let start = Instant::now();
+        let local = RateLimit::new(Limit::per_second(10), 1);
+        let limit = FleetRateLimit::new(Empty { grants_others, start }, rate(100, 20), local);
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&events);
+        let limit = limit.on_event(move |name, event| log.lock().unwrap().push(format!("{name} {event:?}")));
+        let process = Process { limit, start };
+        let run = tokio::spawn(async move { process.send_all(20).await });
+        sleep(Duration::from_secs(9)).await;
+        assert_eq!(*events.lock().unwrap(), [""; 0], "no token is missed yet");
+        let sent = run.await.unwrap();
+        let expected = if grants_others { 0..=0 } else { 98..=101 };
+        assert!(expected.contains(&sent), "{sent}");
+        let expected: &[&str] = if grants_others { &[] } else { &["a GrantsNobody"] };
+        assert_eq!(*events.lock().unwrap(), expected);
+    }
+}
+
+/// The observer is notified when the process is alone, and when it no longer is. If it panics, calls go on.
+// L-5
+#[tokio::test(start_paused = true)]
+async fn event_says_when_a_process_is_alone() {
+    let store = Faulty::new();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&events);
+    let process = Process::new(store.clone(), rate(100, 20));
+    let limit = process.limit.clone().on_event(move |name, event| {
+        log.lock().unwrap().push(format!("{name} {event:?}"));
+        std::panic::resume_unwind(Box::new("an observer's fault"));
+    });
+    let process = Process { limit, ..process };
+    let run = process.clone();
+    tokio::spawn(async move { run.send_all(8).await });
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(*events.lock().unwrap(), [""; 0]);
+    store.down.store(true, Ordering::Relaxed);
+    sleep(Duration::from_secs(4)).await;
+    assert_eq!(*events.lock().unwrap(), ["a Failed { error: Some(\"the store is down\") }"]);
+    store.down.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(events.lock().unwrap()[1..], ["a Shared"]);
+    let stats = process.limit.stats();
+    assert!((6..=7).contains(&stats.failed) && stats.late == 0, "{stats:?}");
+}
+
+/// A question may end while its thread unwinds. The observer is not notified then: a second panic would abort.
+#[test]
+fn unwinding_call_notifies_no_observer() {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    struct Calls(Process);
+    impl Drop for Calls {
+        fn drop(&mut self) {
+            // Without a runtime, the question fails at once.
+            drop(self.0.limit.admit(&self.0.arrival()));
+        }
+    }
+    let process = Process::new(MemoryStore::new(), rate(100, 20));
+    let limit = process.limit.clone().on_event(|_, _| resume_unwind(Box::new("an observer's fault")));
+    let process = Process { limit, ..process };
+    let calls = Calls(process.clone());
+    let unwound = catch_unwind(AssertUnwindSafe(move || {
+        let _calls = calls;
+        resume_unwind(Box::new("a service's fault"));
+    }));
+    unwound.unwrap_err();
+    assert_eq!(process.limit.stats().failed, 1);
 }
 
 /// A store that grants more than was wanted is not believed.
@@ -330,6 +416,7 @@ async fn question_of_an_idle_runtime_is_given_up() {
 }
 
 /// A call that moves to the local limit waits no longer in total than a call of the fleet does.
+// L-1, L-2
 #[tokio::test(start_paused = true)]
 async fn move_to_the_local_limit_extends_no_wait() {
     let faulty = Faulty::new();
@@ -338,8 +425,7 @@ async fn move_to_the_local_limit_extends_no_wait() {
     let process = Process { limit, start: Instant::now() };
     process.send().await.unwrap();
     faulty.down.store(true, Ordering::Relaxed);
-    process.send().await.unwrap();
-    sleep(Duration::from_secs(2)).await;
+    // The local limit begins empty, because the store has granted a token.
     let start = Instant::now();
     assert_eq!(process.send().await.unwrap_err().reason(), Reason::WaitTooLong);
     assert!(start.elapsed() <= Duration::from_secs(10), "{:?}", start.elapsed());

@@ -6,7 +6,7 @@ use reattempt_core::{Budget, Failure, FailureKind};
 use reattempt_fleet::courier::Message;
 use reattempt_fleet::rule::TOKEN;
 
-use crate::support::{ByHand, ask};
+use crate::support::{ByHand, amounts, ask};
 
 #[test]
 fn success_is_reported_while_not_full() {
@@ -21,7 +21,7 @@ fn success_is_reported_while_not_full() {
     let within = Duration::from_millis(500)..=Duration::from_millis(1500);
     assert!(within.contains(&report.delay()), "{:?}", report.delay());
     // The second success found a full bucket: the first had removed the doubt.
-    assert_eq!((report.key(), report.take(), report.take()), ("reattempt:1:a", Some(TOKEN / 5), None));
+    assert_eq!((report.key(), report.take(), report.take()), ("reattempt:2:a", Some(TOKEN / 5), None));
     assert_eq!(hand.len(), 0);
 }
 
@@ -59,8 +59,8 @@ fn credits_of_a_moment_share_a_report() {
     drop(permit);
     let Some(Message::Report(soon)) = hand.take(0) else { panic!("no report") };
     assert!(soon.delay() < later.delay());
-    assert_eq!((later.key(), later.take()), ("reattempt:1:a", Some(TOKEN / 5)));
-    assert_eq!((soon.key(), soon.take()), ("reattempt:1:b", Some(TOKEN)));
+    assert_eq!((later.key(), later.take()), ("reattempt:2:a", Some(TOKEN / 5)));
+    assert_eq!((soon.key(), soon.take()), ("reattempt:2:b", Some(TOKEN)));
 }
 
 /// Both kinds of reports of one destination may be on their way.
@@ -125,7 +125,7 @@ fn credit_goes_with_the_next_question() {
     let permit = ask(&budget, "a").unwrap();
     let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
     let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
-    assert_eq!((question.key(), question.amounts()), ("reattempt:1:a", (TOKEN / 5, TOKEN)));
+    assert_eq!((question.key(), amounts(&question)), ("reattempt:2:a", (TOKEN / 5, TOKEN)));
     assert_eq!(report.take(), None, "it is not reported twice");
     drop(permit);
 }

@@ -42,7 +42,7 @@ proptest! {
             }
             let at = u64::try_from(now).unwrap();
             let before = state.map_or(at, |state| state.at);
-            let (next, answer) = settle(state, at, step.earned, step.cost);
+            let (next, answer) = settle(state, at, step.earned, step.cost, 0);
             bound += u128::from(next.at.saturating_sub(before)) * 500 + u128::from(step.earned);
             granted += u128::from(if answer { step.cost } else { 0 });
             prop_assert!(granted <= bound, "{granted} of {bound}");
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn forgotten_state_was_full(tokens in 0..=MOST_TOKENS, at in 0..1_u64 << 45, cost in 0..3 * TOKEN) {
         let now = at + TIME_TO_LIVE;
-        prop_assert_eq!(settle(Some(State { tokens, at }), now, 0, cost), settle(None, now, 0, cost));
+        prop_assert_eq!(settle(Some(State { tokens, at }), now, 0, cost, 0), settle(None, now, 0, cost, 0));
     }
 }
 
@@ -65,7 +65,7 @@ fn excess_halves_each_second() {
     let excess = |milliseconds: u64, step: u64| {
         let mut state = State { tokens: CAPACITY + 1024 * TOKEN, at: 0 };
         for now in (step..=milliseconds).step_by(usize::try_from(step).unwrap()) {
-            state = settle(Some(state), now, 0, 0).0;
+            state = settle(Some(state), now, 0, 0, 0).0;
         }
         (state.tokens - CAPACITY) as f64 / 1024e6
     };
@@ -78,12 +78,12 @@ fn excess_halves_each_second() {
 #[test]
 fn retry_needs_its_whole_cost() {
     let state = |tokens| Some(State { tokens, at: 0 });
-    assert!(settle(state(TOKEN), 0, 0, TOKEN).1);
-    assert!(!settle(state(TOKEN - 1), 0, 0, TOKEN).1);
-    assert!(!settle(state(2 * TOKEN - 1), 0, 0, 2 * TOKEN).1);
-    assert!(settle(state(0), 0, TOKEN, TOKEN).1, "what was earned counts at once");
-    assert!(settle(state(0), 2_000, 0, TOKEN).1);
-    assert!(!settle(state(0), 1_999, 0, TOKEN).1);
+    assert!(settle(state(TOKEN), 0, 0, TOKEN, 0).1);
+    assert!(!settle(state(TOKEN - 1), 0, 0, TOKEN, 0).1);
+    assert!(!settle(state(2 * TOKEN - 1), 0, 0, 2 * TOKEN, 0).1);
+    assert!(settle(state(0), 0, TOKEN, TOKEN, 0).1, "what was earned counts at once");
+    assert!(settle(state(0), 2_000, 0, TOKEN, 0).1);
+    assert!(!settle(state(0), 1_999, 0, TOKEN, 0).1);
 }
 
 /// Time fills a bucket and no more.
@@ -100,7 +100,7 @@ fn time_adds_half_a_token_up_to_ten() {
         (0, TIME_TO_LIVE, CAPACITY),
         (0, 10 * TIME_TO_LIVE, CAPACITY),
     ] {
-        let (next, _) = settle(Some(State { tokens, at: 7 }), 7 + milliseconds, 0, 0);
+        let (next, _) = settle(Some(State { tokens, at: 7 }), 7 + milliseconds, 0, 0, 0);
         assert_eq!(next, State { tokens: expected, at: 7 + milliseconds }, "{tokens} after {milliseconds}");
     }
     assert_eq!((CAPACITY, TIME_TO_LIVE), (10_000_000, 40_000), "ten tokens, and capacity / rate + 20 s");
@@ -109,21 +109,21 @@ fn time_adds_half_a_token_up_to_ten() {
 /// A refusal takes no tokens, so a dear retry does not starve cheap ones.
 #[test]
 fn refused_retry_takes_nothing() {
-    let (after_refusal, answer) = settle(Some(State { tokens: TOKEN, at: 0 }), 0, 0, 2 * TOKEN);
+    let (after_refusal, answer) = settle(Some(State { tokens: TOKEN, at: 0 }), 0, 0, 2 * TOKEN, 0);
     assert_eq!((after_refusal.tokens, answer), (TOKEN, false));
-    assert_eq!(settle(Some(after_refusal), 0, 0, TOKEN), (State { tokens: 0, at: 0 }, true));
+    assert_eq!(settle(Some(after_refusal), 0, 0, TOKEN, 0), (State { tokens: 0, at: 0 }, true));
 }
 
 /// Centuries ahead: neither refused for centuries, nor full at once.
 #[test]
 fn clock_far_ahead_is_replaced() {
     let ahead = Some(State { tokens: 0, at: 10_u64.pow(13) });
-    let (next, answer) = settle(ahead, 1_000, 0, TOKEN);
+    let (next, answer) = settle(ahead, 1_000, 0, TOKEN, 0);
     assert_eq!((next, answer), (State { tokens: 0, at: 1_000 }, false));
-    let (next, answer) = settle(Some(State { tokens: 0, at: 2_000 }), 1_000, 0, TOKEN);
+    let (next, answer) = settle(Some(State { tokens: 0, at: 2_000 }), 1_000, 0, TOKEN, 0);
     assert_eq!((next, answer), (State { tokens: 0, at: 2_000 }, false), "a little ahead");
     let most = State { tokens: 0, at: 1_000 + TIME_TO_LIVE };
-    assert_eq!(settle(Some(most), 1_000, 0, TOKEN), (most, false), "as far as a key lives");
+    assert_eq!(settle(Some(most), 1_000, 0, TOKEN, 0), (most, false), "as far as a key lives");
 }
 
 #[test]

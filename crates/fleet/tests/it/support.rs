@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, FailureKind, Permit};
-use reattempt_fleet::courier::{Courier, Message};
+use reattempt_fleet::courier::{Amounts, Courier, Message, Question};
 use reattempt_fleet::{BudgetStore, FleetBudget, MemoryStore, Settling};
 use tokio::time::{sleep, timeout};
 
@@ -39,13 +39,13 @@ impl Faulty {
 }
 
 impl BudgetStore for Faulty {
-    fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
+    fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64, least: u64) -> Settling<'a> {
         self.messages.lock().unwrap().push((earned, cost));
         Box::pin(async move {
             if self.down.load(Ordering::Relaxed) {
                 return Err("the store is down".into());
             }
-            let answer = self.memory.settle(key, earned, cost).await;
+            let answer = self.memory.settle(key, earned, cost, least).await;
             sleep(self.takes).await;
             answer
         })
@@ -63,8 +63,9 @@ struct Queue {
 }
 
 impl ByHand {
+    /// Returns the budget of a process that has had a success at `a`.
     pub(crate) fn budget(&self) -> FleetBudget {
-        FleetBudget::carried_by(self.clone())
+        experienced(FleetBudget::carried_by(self.clone()))
     }
 
     pub(crate) fn advance(&self, by: Duration) {
@@ -101,6 +102,18 @@ impl Courier for ByHand {
     fn carry(&self, message: Message) {
         self.0.lock().unwrap().messages.push_back(message);
     }
+}
+
+/// Returns the budget of a process that has had a success at `a`. Another would need a full bucket.
+pub(crate) fn experienced(budget: FleetBudget) -> FleetBudget {
+    budget.on_success("a", 0);
+    budget
+}
+
+/// Returns the tokens earned and the cost of a question.
+pub(crate) fn amounts(question: &Question) -> (u64, u64) {
+    let Amounts { earned, cost, .. } = question.amounts();
+    (earned, cost)
 }
 
 /// Requests a retry after a server failure.

@@ -142,7 +142,7 @@ impl Wake for Driver {
 /// The answer wakes the retry's driver, and the answer does not change. The checker sees a lost wakeup as a deadlock.
 #[test]
 fn answer_wakes_and_stays() {
-    for (answer, is_late) in [(true, false), (false, false), (false, true)] {
+    for (answer, is_late) in [(true, false), (false, false), (true, true)] {
         loom::model(move || {
             let scene = Scene::new();
             let (permit, question) = scene.ask();
@@ -161,7 +161,8 @@ fn answer_wakes_and_stays() {
                     Poll::Pending => driver.0.wait(),
                 }
             };
-            assert_eq!(confirmed, answer || is_late);
+            // A late answer does not change the refusal (FB-1).
+            assert_eq!(confirmed, answer && !is_late);
             store.join().unwrap();
             assert_eq!(permit.poll_confirmed(cx), Poll::Ready(confirmed));
             drop(permit);
@@ -198,7 +199,7 @@ fn credit_is_sent_once() {
         let report = scene.report().unwrap();
         let leaves = thread::spawn(move || report.take().unwrap_or(0));
         let (permit, question) = scene.ask();
-        let (earned, _) = question.amounts();
+        let earned = question.amounts().earned;
         assert_eq!(leaves.join().unwrap() + earned, 3 * TOKEN);
         drop((permit, question));
     });
@@ -211,7 +212,7 @@ fn memory_that_is_over_lets_one_retry_ask() {
     use crate::destination::{Destination, Memory};
     let second = Duration::from_secs(1);
     loom::model(move || {
-        let destination = Arc::new(Destination::new("a", "k".into()));
+        let destination = Arc::new(Destination::new("a", "k".into(), true));
         destination.on_refusal(Memory::Clear, Duration::ZERO, 0);
         let other = Arc::clone(&destination);
         let asks = thread::spawn(move || other.remember(second, 0));

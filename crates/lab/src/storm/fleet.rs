@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reattempt_fleet::FleetBudget;
-use reattempt_fleet::courier::{Courier, Message, Report};
+use reattempt_fleet::courier::{Amounts, Courier, Message, Report};
 use reattempt_fleet::rule::{State, settle};
 use serde::Serialize;
 
@@ -178,9 +178,9 @@ impl Fleet {
         let mut owner = None;
         match (event, &sent.message) {
             (StoreEvent::Arrives, Message::Question(question)) => {
-                let (earned, cost) = question.amounts();
+                let amounts = question.amounts();
                 self.counts.questions += 1;
-                let answer = if is_down { Err("down") } else { Ok(self.settle(now, earned, cost)) };
+                let answer = if is_down { Err("down") } else { Ok(self.settle(now, amounts)) };
                 self.counts.granted += u64::from(answer == Ok(true));
                 sent.answer = Some(answer);
             }
@@ -212,7 +212,8 @@ impl Fleet {
         if is_down {
             report.answer(Err("down".into()));
         } else {
-            let answer = self.settle(now + self.settings.round_trip / 2, earned, 0);
+            let amounts = Amounts { earned, cost: 0, least: 0 };
+            let answer = self.settle(now + self.settings.round_trip / 2, amounts);
             report.answer(Ok(answer));
         }
     }
@@ -226,11 +227,11 @@ impl Fleet {
         u32::try_from(self.messages.len() - 1).unwrap_or(u32::MAX)
     }
 
-    fn settle(&mut self, now: u64, earned: u64, cost: u64) -> bool {
+    fn settle(&mut self, now: u64, amounts: Amounts) -> bool {
         if self.settings.loses_data && now >= self.settings.down.end {
             (self.state, self.settings.loses_data) = (None, false);
         }
-        let (next, answer) = settle(self.state, now, earned, cost);
+        let (next, answer) = settle(self.state, now, amounts.earned, amounts.cost, amounts.least);
         self.state = Some(next);
         answer
     }

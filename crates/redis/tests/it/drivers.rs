@@ -31,7 +31,7 @@ impl Fixed {
 }
 
 impl BudgetStore for Fixed {
-    fn settle<'a>(&'a self, _: &'a str, _: u64, cost: u64) -> Settling<'a> {
+    fn settle<'a>(&'a self, _: &'a str, _: u64, cost: u64, _: u64) -> Settling<'a> {
         self.requested.fetch_add(cost, Ordering::Relaxed);
         Box::pin(async { Ok(self.answer) })
     }
@@ -88,7 +88,7 @@ async fn retry_of_the_stock_policy_is_debited() {
     let budget = FleetBudget::new(store.clone());
     assert_eq!(stock(&budget).await, 2);
     settles().await;
-    let has = async |tokens| store.settle("reattempt:1:a.example", 0, tokens * TOKEN).await.unwrap();
+    let has = async |tokens| store.settle("reattempt:2:a.example", 0, tokens * TOKEN, 0).await.unwrap();
     assert!(!has(10).await && has(9).await);
 }
 

@@ -1,12 +1,13 @@
 //! Tests of refused URLs, users and commands, and of secrets that no error may contain.
 
 use reattempt_core::Random;
+use reattempt_redis::BudgetStore;
 use reattempt_redis::{FleetBudget, RedisStore, RedisStoreError};
 use reattempt_testing::Seeded;
 
 use crate::script::choose;
 use crate::server::Server;
-use crate::support::{budget, logged, retries_alone, retry, returns};
+use crate::support::{budget, logged, retries_withheld, retry, returns};
 
 /// A password that no text may contain.
 const SECRET: &str = "xyzzy-plugh";
@@ -19,7 +20,7 @@ fn with_secret(server: &Server) -> String {
 async fn wrong_password_leaves_processes_alone() {
     let Some(server) = Server::on_port(&["--requirepass", "right"]).await else { return };
     let (budget, log) = logged(&with_secret(&server));
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     let log = log.lock().unwrap().clone();
     assert!(log.contains("the server refused the user or the password"), "{log}");
     assert!(!format!("{log}{budget:?}").contains(SECRET));
@@ -29,8 +30,23 @@ async fn wrong_password_leaves_processes_alone() {
     assert_eq!(right.stats().granted, 1);
 
     let (none, log) = logged(server.url());
-    retries_alone(&none).await;
+    retries_withheld(&none).await;
     assert!(log.lock().unwrap().contains("NOAUTH"), "{log:?}");
+}
+
+/// An error names its cause, and neither the address nor the password.
+#[tokio::test]
+async fn cause_of_a_failed_connection_is_named() {
+    let closed = crate::server::free_port();
+    for (address, cause) in [
+        (format!("127.0.0.1:{closed}"), "the server refused the connection"),
+        ("no-such-host.invalid:6379".to_owned(), "the look-up of the host failed"),
+    ] {
+        let store = RedisStore::new(&format!("redis://user:{SECRET}@{address}")).unwrap();
+        let error = store.settle("k", 0, 1, 0).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("the store failed: {cause}"));
+        assert!(!format!("{error:?}").contains(SECRET));
+    }
 }
 
 #[tokio::test]
@@ -39,7 +55,7 @@ async fn read_only_server_leaves_processes_alone() {
     let (budget, log) = logged(server.url());
     assert!(retry(&budget).await);
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     assert!(log.lock().unwrap().contains("READONLY"), "{log:?}");
     server.command(&["REPLICAOF", "NO", "ONE"]);
     returns(&budget).await;
@@ -50,7 +66,7 @@ async fn missing_permission_leaves_alone() {
     let Some(server) = Server::on_port(&[]).await else { return };
     server.command(&["ACL", "SETUSER", "app", "on", &format!(">{SECRET}"), "~*", "+@all", "-@scripting"]);
     let (budget, log) = logged(&format!("redis://app:{SECRET}@{}", server.address()));
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     let text = log.lock().unwrap().clone();
     assert!(text.contains("NOPERM") && !text.contains(SECRET), "{text}");
     let few = ["+eval", "+evalsha", "+get", "+set", "+time"];
@@ -77,7 +93,7 @@ async fn errors_contain_no_text_of_the_server() {
         }
     });
     let (budget, log) = logged(&url);
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     let log = log.lock().unwrap().clone();
     assert!(log.contains("the store failed"), "{log}");
     assert!(!log.contains(SECRET), "{log}");
@@ -175,7 +191,7 @@ fn tls_without_the_feature_is_refused() {
 async fn tls_store_has_its_cryptography() {
     let Some(server) = Server::on_port(&[]).await else { return };
     let budget = budget(&format!("rediss://{}", server.address()));
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     let stats = budget.stats();
     assert!(stats.failed + stats.late > 0, "the server has no TLS: {stats:?}");
 }

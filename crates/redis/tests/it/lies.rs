@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::support::{ask, budget, confirmed, retries_alone, retry};
+use crate::support::{ask, budget, confirmed, retries_withheld, retry};
 
 /// A server that lies: its URL, its open connections, and the scripts that it got.
 struct Liar {
@@ -109,7 +109,7 @@ async fn answer_of_another_script_leaves_alone() {
     for reply in replies.into_iter().chain([&*nested, &*long]) {
         let Liar { url, .. } = server(reply).await;
         let budget = budget(&url);
-        retries_alone(&budget).await;
+        retries_withheld(&budget).await;
         let stats = budget.stats();
         assert!(
             stats.failed + stats.late > 0,
@@ -161,7 +161,7 @@ async fn wrong_number_of_tokens_is_an_error() {
     let number = |number: u32| number.try_into().unwrap();
     let rate = Rate::new(number(10), number(10));
     for answer in [":-1", ":2", ":4294967297", "$3\r\n1.5"] {
-        let reply = format!("*2\r\n{answer}\r\nMARK");
+        let reply = format!("*2\r\n*2\r\n{answer}\r\n:1\r\nMARK");
         let Liar { url, .. } = server(reply).await;
         RedisStore::new(&url).unwrap().take("k", rate, 1).await.unwrap_err();
     }
@@ -175,7 +175,7 @@ async fn no_message_is_sent_again() {
     let once = replies.map(|reply| (reply, 1));
     for (reply, expected) in once.into_iter().chain([("-NOSCRIPT a\r\n", 2)]) {
         let Liar { url, scripts, .. } = server(reply).await;
-        RedisStore::new(&url).unwrap().settle("k", 0, 1).await.unwrap_err();
+        RedisStore::new(&url).unwrap().settle("k", 0, 1, 0).await.unwrap_err();
         assert_eq!(scripts.load(Ordering::Relaxed), expected, "{reply:?}");
     }
 }
@@ -186,7 +186,7 @@ async fn unknown_code_of_an_error_is_left_out() {
     for (code, is_known) in [("OOM", true), ("NOPERM", true), ("XYZZY_PLUGH", false), ("xyzzy", false)] {
         let Liar { url, .. } = server(format!("-{code} a\r\n")).await;
         let url = url.replace("//", &format!("//user:{code}@"));
-        let error = RedisStore::new(&url).unwrap().settle("k", 0, 1).await.unwrap_err();
+        let error = RedisStore::new(&url).unwrap().settle("k", 0, 1, 0).await.unwrap_err();
         let found = error.downcast_ref::<StoreFailed>().unwrap().code();
         assert_eq!(found, is_known.then_some(code));
         assert_eq!(format!("{error} {error:?}").contains(code), is_known, "{error:?}");
@@ -225,7 +225,7 @@ async fn endless_reply_is_cut_off() {
     for (head, chunk) in [("$100000000000\r\n", &text), ("*1000000000\r\n", &number), ("*2\r\n:1\r\n+", &text)] {
         let (url, sent) = flood(head, chunk.clone()).await;
         let store = RedisStore::new(&url).unwrap();
-        let answer = timeout(Duration::from_secs(10), store.settle("k", 0, 1)).await.unwrap();
+        let answer = timeout(Duration::from_secs(10), store.settle("k", 0, 1, 0)).await.unwrap();
         assert_eq!(answer.unwrap_err().to_string(), "the store failed: the connection failed", "{head:?}");
         let sent = timeout(Duration::from_secs(10), sent).await.unwrap().unwrap();
         // The rest was in the buffers of the sockets.
@@ -239,7 +239,7 @@ async fn failures_leave_no_connections_open() {
     let Liar { url, open, .. } = server("*2\r\n:1\r\n:77777\r\n").await;
     let store = RedisStore::new(&url).unwrap();
     for _ in 0..50 {
-        store.settle("k", 0, 1).await.unwrap_err();
+        store.settle("k", 0, 1, 0).await.unwrap_err();
     }
     let closed = async {
         while open.load(Ordering::Relaxed) > 1 {

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::server::Server;
-use crate::support::{budget, retries_alone, retry, returns};
+use crate::support::{budget, retries_withheld, retry, returns};
 
 #[tokio::test]
 async fn killed_server_is_asked_again() {
@@ -21,7 +21,7 @@ async fn killed_server_is_asked_again() {
     let budget = budget(server.url());
     assert!(retry(&budget).await);
     server.kill();
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     server.restart().await;
     returns(&budget).await;
 }
@@ -31,7 +31,7 @@ async fn process_starts_without_its_store() {
     let Some(mut server) = Server::start(&[]).await else { return };
     server.kill();
     let budget = budget(server.url());
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     server.restart().await;
     returns(&budget).await;
 }
@@ -42,7 +42,7 @@ async fn stopped_server_is_asked_again() {
     let budget = budget(server.url());
     assert!(retry(&budget).await);
     server.signal("-STOP");
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     assert!(budget.stats().late + budget.stats().failed > 0);
     server.signal("-CONT");
     returns(&budget).await;
@@ -54,7 +54,7 @@ async fn paused_clients_decide_alone() {
     let budget = budget(server.url());
     assert!(retry(&budget).await);
     server.command(&["CLIENT", "PAUSE", "1000", "ALL"]);
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     assert!(budget.stats().late + budget.stats().failed > 0);
     returns(&budget).await;
 }
@@ -122,7 +122,7 @@ async fn slow_replies_leave_processes_alone() {
     let budget = FleetBudget::new(RedisStore::new(&proxy.url).unwrap());
     assert!(retry(&budget).await);
     proxy.delay.store(200, Ordering::Relaxed);
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     assert!(budget.stats().late > 0);
     proxy.delay.store(0, Ordering::Relaxed);
     returns(&budget).await;
@@ -138,7 +138,7 @@ async fn lost_reply_is_not_replaced_by_the_next() {
     assert!(retry(&budget).await);
     proxy.swallows.store(1, Ordering::Relaxed);
     let connections = proxy.connections.load(Ordering::Relaxed);
-    assert!(retry(&budget).await, "alone");
+    assert!(!retry(&budget).await, "its reply is lost");
     returns(&budget).await;
     assert!(proxy.connections.load(Ordering::Relaxed) > connections);
     let (granted, stats) = (budget.stats().granted, budget.stats());
@@ -154,14 +154,14 @@ async fn silent_connection_is_replaced() {
     let proxy = Proxy::start(&server).await;
     let store = RedisStore::new(&proxy.url).unwrap();
     let rate = Rate::new(100.try_into().unwrap(), 100.try_into().unwrap());
-    assert_eq!(store.take("k", rate, 1).await.unwrap(), 1);
+    assert_eq!(store.take("k", rate, 1).await.unwrap().granted, 1);
     proxy.swallows.store(1_000_000, Ordering::Relaxed);
     for _ in 0..3 {
         timeout(Duration::from_millis(20), store.take("k", rate, 1)).await.unwrap_err();
     }
     proxy.swallows.store(0, Ordering::Relaxed);
     let connections = proxy.connections.load(Ordering::Relaxed);
-    assert_eq!(store.take("k", rate, 1).await.unwrap(), 1);
+    assert_eq!(store.take("k", rate, 1).await.unwrap().granted, 1);
     assert_eq!(proxy.connections.load(Ordering::Relaxed), connections + 1);
     let closes = async {
         while proxy.closed.load(Ordering::Relaxed) == 0 {
@@ -181,9 +181,9 @@ async fn deaf_server_leaves_processes_alone() {
             held.push(connection);
         }
     });
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     let stats = budget.stats();
-    assert_eq!((stats.asked, stats.alone), (1, 20), "one question was held: {stats:?}");
+    assert_eq!((stats.asked, stats.withheld), (1, 20), "one question was held: {stats:?}");
     accepts.abort();
 }
 
@@ -197,7 +197,7 @@ async fn other_protocol_leaves_processes_alone() {
             let _ = connection.write_all(text).await;
         }
     });
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     assert!(budget.stats().failed > 0, "{budget:?}");
 }
 

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use reattempt_core::Random;
-use reattempt_redis::rate::{Rate, take};
-use reattempt_redis::rule::{State, TOKEN};
+use reattempt_redis::rate::{Rate, State, Taken, take};
+use reattempt_redis::rule::TOKEN;
 use reattempt_redis::{RateStore, RedisStore};
 use reattempt_testing::Seeded;
 use tokio::time::{Instant, sleep};
@@ -43,7 +43,9 @@ async fn rate_script_is_the_function() {
             0 => None,
             1 => Some(choose(random, &["", "rubbish", "-1 1", "1e3 1", "007 08"]).to_owned()),
             _ => {
-                Some(format!("{tokens} {}", pick(random, &[(1_700_000_000_000, 1_700_000_060_000), (0, u64::MAX - 1)])))
+                let times =
+                    [(); 2].map(|()| pick(random, &[(1_700_000_000_000, 1_700_000_060_000), (0, u64::MAX - 1)]));
+                Some(format!("{tokens} {} {}", times[0], times[1]))
             }
         };
         let mut pipe = redis::pipe();
@@ -65,9 +67,10 @@ async fn rate_script_is_the_function() {
         let mut state = text.as_deref().and_then(State::parse);
         for ((now, wanted), reply) in steps.into_iter().zip(replies.chunks(2)) {
             let (next, expected) = take(state, now, rate, wanted);
-            let answer: (u32, String) = redis::from_redis_value(reply[0].clone()).unwrap();
+            let ((granted, granted_at), mark): ((u32, u64), String) =
+                redis::from_redis_value(reply[0].clone()).unwrap();
             let written: String = redis::from_redis_value(reply[1].clone()).unwrap();
-            assert_eq!(answer, (expected, "mark".to_owned()), "seed {seed}, {rate:?}, {text:?}");
+            assert_eq!((Taken { granted, granted_at }, &*mark), (expected, "mark"), "seed {seed}, {rate:?}, {text:?}");
             assert_eq!(written, next.to_string(), "seed {seed}, {rate:?}, {text:?}");
             state = Some(next);
         }
@@ -81,11 +84,11 @@ async fn two_processes_share_a_rate() {
     let [one, other] = [(); 2].map(|()| RedisStore::new(server.url()).unwrap());
     let rate = Rate::new(NonZeroU32::new(100).unwrap(), NonZeroU32::new(10).unwrap());
     let (start, mut granted) = (Instant::now(), 0);
-    assert_eq!(one.take("k", rate, 7).await.unwrap(), 7);
-    assert!((3..=4).contains(&other.take("k", rate, 7).await.unwrap()));
+    assert_eq!(one.take("k", rate, 7).await.unwrap().granted, 7);
+    assert!((3..=4).contains(&other.take("k", rate, 7).await.unwrap().granted));
     for _ in 0..20 {
         for store in [&one, &other] {
-            granted += store.take("k", rate, 1).await.unwrap();
+            granted += store.take("k", rate, 1).await.unwrap().granted;
         }
         sleep(Duration::from_millis(1)).await;
     }

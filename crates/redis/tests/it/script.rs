@@ -14,6 +14,7 @@ struct Step {
     now: u64,
     earned: u64,
     cost: u64,
+    least: u64,
 }
 
 /// Returns one of these values.
@@ -49,7 +50,8 @@ fn step(random: &mut Seeded, now: &mut u64) -> Step {
     *now = (*now + forward).saturating_sub(back);
     let earned = pick(random, &[(0, 0), (0, TOKEN), (0, 30 * TOKEN), (0, u64::MAX - 1)]);
     let cost = pick(random, &[(TOKEN, TOKEN), (2 * TOKEN, 2 * TOKEN), (0, 0), (0, 50 * TOKEN)]);
-    Step { now: *now, earned, cost }
+    let least = pick(random, &[(0, 0), (10 * TOKEN, 10 * TOKEN), (0, 50 * TOKEN)]);
+    Step { now: *now, earned, cost, least }
 }
 
 // F-13
@@ -60,7 +62,7 @@ async fn script_is_the_function() {
     let mut connection = client.get_connection().unwrap();
     // The script with the test's clock.
     let source = include_str!("../../src/settle.lua");
-    let timed = source.replace("redis.call('TIME')", "{ARGV[4], ARGV[5]}");
+    let timed = source.replace("redis.call('TIME')", "{ARGV[5], ARGV[6]}");
     assert_ne!(source, timed);
     let hash: String = redis::cmd("SCRIPT").arg("LOAD").arg(&timed).query(&mut connection).unwrap();
 
@@ -75,14 +77,14 @@ async fn script_is_the_function() {
         }
         for step in &steps {
             let (seconds, micros) = (step.now / 1000, step.now % 1000 * 1000 + 999);
-            pipe.cmd("EVALSHA").arg(&hash).arg(1).arg("k").arg(step.earned).arg(step.cost);
+            pipe.cmd("EVALSHA").arg(&hash).arg(1).arg("k").arg(step.earned).arg(step.cost).arg(step.least);
             pipe.arg("mark").arg(seconds).arg(micros);
             pipe.get("k");
         }
         let replies: Vec<redis::Value> = pipe.query(&mut connection).unwrap();
         let mut state = text.as_deref().and_then(State::parse);
         for (step, reply) in steps.iter().zip(replies.chunks(2)) {
-            let (next, expected) = settle(state, step.now, step.earned, step.cost);
+            let (next, expected) = settle(state, step.now, step.earned, step.cost, step.least);
             let answer: (bool, String) = redis::from_redis_value(reply[0].clone()).unwrap();
             let written: String = redis::from_redis_value(reply[1].clone()).unwrap();
             assert_eq!(answer, (expected, "mark".to_owned()), "seed {seed}, {text:?}");

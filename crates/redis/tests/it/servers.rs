@@ -8,7 +8,7 @@ use reattempt_redis::{BudgetStore, FleetBudget, RedisStore, RedisStoreError};
 use tokio::time::{sleep, timeout};
 
 use crate::server::{Server, sentinel};
-use crate::support::{TOKEN, budget, empty, patient, retries_alone, retry, returns};
+use crate::support::{TOKEN, budget, empty, patient, retries_withheld, retry, returns};
 
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -37,9 +37,9 @@ async fn cluster_has_buckets_on_each_server() {
     let Some(servers) = cluster().await else { return };
     let store = RedisStore::cluster(&[servers[0].url()]).unwrap();
     for number in 0..20 {
-        let key = format!("reattempt:1:{number}");
+        let key = format!("reattempt:2:{number}");
         let mut granted = 0;
-        while store.settle(&key, 0, TOKEN).await.unwrap() {
+        while store.settle(&key, 0, TOKEN, 0).await.unwrap() {
             granted += 1;
         }
         assert!((10..=11).contains(&granted), "{key}: {granted}");
@@ -53,7 +53,7 @@ async fn cluster_has_buckets_on_each_server() {
     let alone = RedisStore::new(servers[0].url()).unwrap();
     let mut moved = 0;
     for number in 0..20 {
-        let answer = alone.settle(&format!("reattempt:1:{number}"), 0, 0).await;
+        let answer = alone.settle(&format!("reattempt:2:{number}"), 0, 0, 0).await;
         moved += u32::from(answer.is_err_and(|error| error.to_string().contains("MOVED")));
     }
     assert!((1..20).contains(&moved), "{moved}");
@@ -64,7 +64,7 @@ async fn cluster_that_is_down_leaves_alone() {
     let Some(server) = Server::on_port(&CLUSTER).await else { return };
     let budgets = [budget(server.url()), patient(RedisStore::cluster(&[server.url()]).unwrap())];
     for budget in &budgets {
-        retries_alone(budget).await;
+        retries_withheld(budget).await;
     }
     server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
     is_up(&server).await;
@@ -81,7 +81,7 @@ async fn sentinel_names_the_server() {
     returns(&budget).await;
     assert!(retry(&budget).await);
     let other = patient(RedisStore::sentinel(&[sentinel.url()], "other").unwrap());
-    retries_alone(&other).await;
+    retries_withheld(&other).await;
 }
 
 /// Silent sentinels before the one that answers take more time than a question has. The connection is made anyway.
@@ -136,7 +136,7 @@ async fn empty_replica_promoted_grants_ten_more() {
 
     replica.command(&["FLUSHALL"]);
     primary.kill();
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     until(|| replica.shows(&["INFO", "replication"], "role:master")).await;
     returns(&budget).await;
     let taken = empty(&store).await;

@@ -7,7 +7,7 @@ use reattempt_redis::rule::State;
 use reattempt_redis::{BudgetStore, RedisStore, StoreWarning};
 
 use crate::server::Server;
-use crate::support::{KEY, TOKEN, ask, budget, confirmed, empty, retries_alone, retry, returns};
+use crate::support::{KEY, TOKEN, ask, budget, confirmed, empty, retries_withheld, retry, returns};
 
 #[tokio::test]
 async fn processes_share_one_bucket() {
@@ -68,7 +68,7 @@ async fn state_from_a_clock_far_ahead_is_set_back() {
     let Some(server) = Server::start(&[]).await else { return };
     let store = RedisStore::new(server.url()).unwrap();
     server.command(&["SET", KEY, "500000 99999999999999"]);
-    assert!(!store.settle(KEY, 0, TOKEN).await.unwrap());
+    assert!(!store.settle(KEY, 0, TOKEN, 0).await.unwrap());
     let state = State::parse(&server.text(&["GET", KEY]).unwrap()).unwrap();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let moment = Duration::from_millis(state.at);
@@ -91,7 +91,7 @@ async fn hostile_names_have_keys_of_their_own() {
     assert_eq!(budget.stats().granted, names.len() as u64);
     let keys: Vec<String> = redis::from_redis_value(server.command(&["KEYS", "*"])).unwrap();
     assert_eq!(keys.len(), names.len(), "{keys:?}");
-    assert!(keys.iter().all(|key| key.len() <= 200 && key.starts_with("reattempt:1:")));
+    assert!(keys.iter().all(|key| key.len() <= 200 && key.starts_with("reattempt:2:")));
 }
 
 /// Any text is a prefix. Each has keys of its own, of at most 200 bytes.
@@ -131,15 +131,15 @@ async fn many_destinations_are_bounded() {
 #[tokio::test]
 async fn other_version_has_a_bucket_of_its_own() {
     let Some(server) = Server::start(&[]).await else { return };
-    server.command(&["SET", "reattempt:2:a", "0 0"]);
+    server.command(&["SET", "reattempt:1:a", "0 0"]);
     assert!(retry(&budget(server.url())).await);
-    assert_eq!(server.text(&["GET", "reattempt:2:a"]).as_deref(), Some("0 0"));
+    assert_eq!(server.text(&["GET", "reattempt:1:a"]).as_deref(), Some("0 0"));
     assert!(!retry_in_emptied_prefix(&server).await, "a prefix is a fleet");
 }
 
 async fn retry_in_emptied_prefix(server: &Server) -> bool {
     let store = RedisStore::new(server.url()).unwrap();
-    while store.settle("shop:1:a", 0, TOKEN).await.unwrap() {}
+    while store.settle("shop:2:a", 0, TOKEN, 0).await.unwrap() {}
     retry(&budget(server.url()).prefix("shop")).await
 }
 
@@ -149,7 +149,7 @@ async fn full_server_leaves_processes_alone() {
     let budget = budget(server.url());
     assert!(retry(&budget).await);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
-    retries_alone(&budget).await;
+    retries_withheld(&budget).await;
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     returns(&budget).await;
 }
