@@ -3,7 +3,8 @@
 
 use http::{HeaderValue, Request};
 use reattempt::resume::{Checkpoint, Continuation, Mismatch};
-use tower::{Layer, ServiceExt};
+use tower::{Layer, ServiceBuilder, ServiceExt};
+use tower_http::follow_redirect::FollowRedirectLayer;
 
 use super::support::{
     Answer, LENGTH, Piece, Server, assert_broken, client, content, download, get, layer, mismatch, read,
@@ -133,6 +134,29 @@ async fn beginning_of_rest_is_taken() {
     let server = Server::new([Answer::whole(1, 400), empty(), empty(), empty(), empty(), empty(), empty()]);
     assert_broken(&download(&server).await, 1, 400);
     assert_eq!(server.seen().len(), 6);
+}
+
+/// A redirect to another signed URL each time: each resume starts at the caller's address, and the client's rules keep the
+/// credentials there.
+// field 29
+#[tokio::test(start_paused = true)]
+async fn credentials_stay_at_callers_address() {
+    let found = |place: &str| Answer::status(302).with("location", place);
+    let (first, second) = ("http://cdn.example/file?signature=1", "http://other.example/blob?signature=2");
+    let script = [found(first), Answer::whole(1, 400), found(second), Answer::rest(1, 400, LENGTH)];
+    let server = Server::new(script);
+    let client = ServiceBuilder::new().layer(layer()).layer(FollowRedirectLayer::new()).service(server.clone());
+    let mut request = get();
+    request.headers_mut().insert("authorization", HeaderValue::from_static("secret"));
+    let read = read(client.oneshot(request).await.unwrap().into_body()).await;
+    assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
+    let asked = "http://one.example/file?a=b";
+    let seen = server.seen();
+    let credentials =
+        seen.iter().map(|request| (request.uri().to_string(), request.headers().contains_key("authorization")));
+    let expected = [(asked, true), (first, false), (asked, true), (second, false)];
+    assert!(credentials.eq(expected.map(|(uri, has)| (uri.to_owned(), has))));
+    assert_eq!(server.ranges()[2..], ["bytes=400-999", "bytes=400-999"]);
 }
 
 /// With `tags_only`, a date is no validator.
