@@ -122,7 +122,13 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
         self.left -= length;
         // A part is never longer than what is missing.
         let _ = self.point.receive(length);
-        self.resumption.get_mut().receive(length, self.point.missing() == 0);
+        let is_last = self.point.missing() == 0;
+        let resumption = self.resumption.get_mut();
+        resumption.receive(length, is_last);
+        #[cfg(feature = "digest")]
+        if let Err(error) = resumption.check_digest(data, is_last) {
+            return Next::End(Some(resumption.fail(error)));
+        }
         Next::Frame(frame)
     }
 

@@ -118,6 +118,16 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         self
     }
 
+    /// Verifies the SHA-256 or SHA-512 in the first response's `Content-Digest` or `Repr-Digest` (RFC 9530) over the
+    /// joined body. If it differs, the body fails with a [`DigestMismatch`](super::DigestMismatch) in place of its last
+    /// frame. A body that cannot be resumed, or without such a field, is not verified. Default: off, because the digest
+    /// takes the time of a pass over all bytes.
+    #[cfg(feature = "digest")]
+    pub fn verify_digest(mut self) -> Self {
+        self.rules.verify_digest = true;
+        self
+    }
+
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds any other observer.
     pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)

@@ -69,6 +69,9 @@
 //! complete. Any other error reaches the caller. A part that continues the body is polled for at most five seconds
 //! after its last byte. Nothing that changes bytes belongs inside this layer.
 //!
+//! With the feature `digest`, `ResumeLayer::verify_digest` compares the joined body with the digest that the server
+//! states (RFC 9530).
+//!
 //! # From where an earlier process stopped
 //!
 //! A [`Checkpoint`] consists of the length of a file on disk, and the validator that was stored beside it. It sets the
@@ -153,6 +156,8 @@
 
 mod body;
 mod broken_off;
+#[cfg(feature = "digest")]
+mod digest;
 mod layer;
 mod message;
 #[cfg(feature = "reqwest")]
@@ -164,6 +169,8 @@ mod source;
 
 pub use body::ResumeBody;
 pub use broken_off::{BrokenOff, NotContinued};
+#[cfg(feature = "digest")]
+pub use digest::DigestMismatch;
 pub use layer::ResumeLayer;
 pub use message::ResumableRequest;
 #[doc(hidden)]

@@ -12,10 +12,18 @@ pub(super) struct Rules {
     pub(super) max_skip: u64,
     /// `true` if a date is no validator.
     pub(super) tags_only: bool,
+    /// `true` if the digest of the joined body is compared with that of the first response.
+    #[cfg(feature = "digest")]
+    pub(super) verify_digest: bool,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { max_skip: 64 * 1024 * 1024, tags_only: false }
+        Self {
+            max_skip: 64 * 1024 * 1024,
+            tags_only: false,
+            #[cfg(feature = "digest")]
+            verify_digest: false,
+        }
     }
 }

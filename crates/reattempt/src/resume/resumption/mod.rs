@@ -1,5 +1,6 @@
 //! The decision whether to resume after a break, and the state of the resume.
 
+mod end;
 mod head;
 
 use std::error::Error;
@@ -18,6 +19,8 @@ use reattempt_core::{
 use tokio::time::Sleep;
 use tower::BoxError;
 
+#[cfg(feature = "digest")]
+use super::digest::Digest;
 use super::message::Target;
 use super::settings::{Rules, Settings};
 use super::{BrokenOff, Mismatch, NotContinued, Part, ResumePoint, Source};
@@ -34,9 +37,6 @@ use crate::protocol::{RequestProtocol, SavedClone, proof};
 /// The number of bytes after which the budget records a resume as a success. A server that breaks each time after fewer
 /// bytes uses up the budget.
 const WORTHWHILE: u64 = 64 * 1024;
-
-/// The time for which a complete part is read further, until its end.
-const END_TIME: Duration = Duration::from_secs(5);
 
 /// A part that ended before the end of the content.
 pub(super) enum Break {
@@ -66,6 +66,9 @@ pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
     /// The number of the current attempt.
     number: u32,
     sent_at: SentAt,
+    /// The digest to verify, until the last byte.
+    #[cfg(feature = "digest")]
+    digest: Option<Digest>,
     /// The number of bytes read from the current part.
     gained: u64,
     /// `true` if the last resume's success was recorded in the budget.
@@ -122,6 +125,8 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
             is_as_requested: target.as_ref().is_some_and(|target| &*target.path == path),
             target,
             skipped_whole: false,
+            #[cfg(feature = "digest")]
+            digest: rules.verify_digest.then(|| Digest::of(response.status, &response.headers)).flatten(),
             from_fallback: proof::is_from_fallback(Ok(&response.extensions)),
             began: Instant::now(),
             number: response.extensions.get::<Report>().map_or(1, |report| report.sent.max(1)),
@@ -154,33 +159,6 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         if is_last {
             self.limit = None;
         }
-    }
-
-    /// Reports that the body is complete.
-    pub(super) fn complete(&mut self) {
-        self.report_end(StopReason::Succeeded, Ok(None));
-    }
-
-    /// Returns `true` if an error of a complete part is that of a lost connection, which has no effect on the body. An
-    /// inner layer's own error, such as that of a checksum, has.
-    pub(super) fn is_harmless(&self, error: &(dyn Error + 'static)) -> bool {
-        let failure = self.classify_error(error).verdict.failure().map(Failure::kind);
-        matches!(failure, Some(FailureKind::Connect | FailureKind::Network | FailureKind::Timeout))
-    }
-
-    /// Ends a complete body because of an inner layer's error.
-    pub(super) fn fail(&mut self, error: BoxError) -> BoxError {
-        self.report_end(StopReason::Permanent, Err(&*error));
-        error
-    }
-
-    /// Waits until a complete part is not read further.
-    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.limit.is_none() && clock::has_timer() {
-            self.limit = Some(Box::pin(sleep_until(clock::later(Instant::now(), END_TIME))));
-        }
-        // Without a timer, nothing would end the wait.
-        self.limit.as_mut().map_or(Poll::Ready(()), |limit| clock::poll_interrupt(limit.as_mut(), cx))
     }
 
     /// Requests more, because a part has ended that contained only the beginning of the rest. If the part was small, it

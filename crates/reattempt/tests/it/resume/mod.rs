@@ -4,6 +4,7 @@ mod answers;
 mod any;
 mod auto_traits;
 mod breaks;
+mod digest;
 mod every_byte;
 mod limits;
 mod ranges;

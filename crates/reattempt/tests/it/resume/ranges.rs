@@ -1,13 +1,22 @@
 //! Parts of a body: the caller's own range, a download that stopped earlier, and answers with more or less than the
 //! rest.
 
-use http::{HeaderValue, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use reattempt::RetryBudget;
 use reattempt::resume::{Checkpoint, Continuation, Mismatch};
-use tower::{Layer, ServiceBuilder, ServiceExt};
+use tokio::time::Instant;
+use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::follow_redirect::FollowRedirectLayer;
 
 use super::support::{
-    Answer, LENGTH, Piece, Server, assert_broken, client, content, download, get, layer, mismatch, read,
+    Answer, BoxError, LENGTH, Piece, Server, assert_broken, client, content, download, get, layer, mismatch, read,
 };
 
 fn ranged(range: &'static str) -> Request<String> {
@@ -136,8 +145,36 @@ async fn beginning_of_rest_is_taken() {
     assert_eq!(server.seen().len(), 6);
 }
 
-/// A redirect to another signed URL each time: each resume starts at the caller's address, and the client's rules keep the
-/// credentials there.
+/// Large parts follow each other at once, without a token of the budget.
+#[tokio::test(start_paused = true)]
+async fn large_parts_follow_at_once() {
+    const PART: usize = 64 * 1024;
+    let began = Instant::now();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let sent = Arc::clone(&requests);
+    let server = service_fn(move |request: Request<String>| {
+        sent.fetch_add(1, Ordering::Relaxed);
+        let response = Response::builder().header("etag", "\"1\"");
+        let range = request.headers().get("range").and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
+        let (response, data) = match range.and_then(|range| range.split_once('-')?.0.parse::<usize>().ok()) {
+            None => (response.header("content-length", 10 * PART), Bytes::new()),
+            Some(first) => {
+                let range = format!("bytes {first}-{}/{}", first + PART - 1, 10 * PART);
+                (response.status(206).header("content-range", range), Bytes::from(vec![7; PART]))
+            }
+        };
+        let frames = stream::iter([Ok::<_, BoxError>(Frame::data(data))]);
+        std::future::ready(response.body(StreamBody::new(frames)))
+    });
+    // The budget grants the resume after the break, and no other.
+    let layer = layer().budget(RetryBudget::rate(0.0, 1.0));
+    let body = layer.layer(server).oneshot(get()).await.unwrap().into_body();
+    assert!(body.collect().await.unwrap().to_bytes() == vec![7; 10 * PART]);
+    assert_eq!((requests.load(Ordering::Relaxed), began.elapsed().as_millis()), (11, 100));
+}
+
+/// A redirect to another signed URL each time: each resume starts at the caller's address, and the client's rules keep
+/// the credentials there.
 // field 29
 #[tokio::test(start_paused = true)]
 async fn credentials_stay_at_callers_address() {
