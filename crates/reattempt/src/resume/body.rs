@@ -39,6 +39,8 @@ struct Resumable<R: Source, Backoff: Schedule, B> {
     /// The number of bytes at the start of the current part that the caller has already read.
     skip: u64,
     /// The number of bytes that the current part has after them.
+    length: u64,
+    /// The number of those that are not read.
     left: u64,
     /// Wrapped because a body must be `Sync`, whereas services, futures and delays need not be.
     resumption: SyncWrapper<Box<Resumption<R, Backoff, B>>>,
@@ -72,8 +74,11 @@ impl<R: Source, Backoff: Schedule, B> ResumeBody<R, Backoff, B> {
         if !fits || point.missing() == 0 || resumption.forbids(&point) {
             return Self::whole(body);
         }
-        let (left, resumption) = (point.missing(), SyncWrapper::new(Box::new(resumption)));
-        Self { part: Some(body), resumable: Some(Resumable { point, is_first: true, skip: 0, left, resumption }) }
+        let (length, resumption) = (point.missing(), SyncWrapper::new(Box::new(resumption)));
+        Self {
+            part: Some(body),
+            resumable: Some(Resumable { point, is_first: true, skip: 0, length, left: length, resumption }),
+        }
     }
 }
 
@@ -116,7 +121,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
             if self.is_first {
                 return Next::Whole(frame);
             }
-            let too_long = Mismatch::Length { expected: self.left, found: Some(length) };
+            let found = (self.length - self.left).saturating_add(length);
+            let too_long = Mismatch::Length { expected: self.length, found: Some(found) };
             return Next::End(Some(self.resumption.get_mut().give_up(too_long)));
         }
         self.left -= length;
@@ -205,7 +211,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Body for ResumeBody<R, Backoff, B>
             };
             match (resumed, &mut *this.resumable) {
                 (Ok(Some((body, part))), Some(resumable)) => {
-                    (resumable.is_first, resumable.skip, resumable.left) = (false, part.skip(), part.length());
+                    (resumable.is_first, resumable.skip) = (false, part.skip());
+                    (resumable.length, resumable.left) = (part.length(), part.length());
                     this.part.set(Some(body));
                 }
                 // The next part is polled for.
