@@ -59,6 +59,7 @@
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
 //! | `grpc` | supports gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
+//! | `digest` | verifies the digests of downloads | RFC 9530 | off |
 //! | `tower-http` | supports tower-http's classifiers and its `FollowRedirect` | tower-http 0.7 | off |
 //! | `tracing` | emits `tracing` events, and spans for calls and attempts | tracing 0.1 | off |
 //! | `opentelemetry` | records metrics and spans for HTTP calls, and metrics for guards and (with `tonic`) gRPC calls | opentelemetry 0.33 | off |

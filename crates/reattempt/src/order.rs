@@ -11,7 +11,7 @@
 //! | 3 | an overall timeout, tower's `Timeout` | limits the time of all attempts together, and cancels them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a separate call, so a POST is not repeated because a later hop failed |
-//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error, after which this layer resumes the download |
+//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error, after which this layer resumes the download. No layer inside this one may change the bytes of a body: a range counts the bytes of the server. Decoders (tower-http's `Decompression`) therefore belong outside, and a layer that checks a digest of each response belongs inside |
 //! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
 //! | 8 | **the retry layer** | |
 //! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |

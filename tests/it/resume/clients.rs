@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::report::ReportSlot;
-use reattempt::resume::ResumePoint;
+use reattempt::resume::{Checkpoint, Continuation, ResumePoint};
 use reattempt::{CallOptions, ReqwestExt, StopReason};
 use reattempt_faults::{End, Reply, Server};
 use tokio::time::timeout;
@@ -55,20 +55,45 @@ async fn reqwest_gets_break_of_changed_content() {
     server.finish().unwrap();
 }
 
-/// A redirect that leads to another resource proves nothing, even with the same tag.
+/// A redirect may lead to another signed address each time, if the content has the same tag.
+// field 29
 #[tokio::test]
-async fn redirect_to_other_resource_is_not_joined() {
+async fn redirect_to_signed_address_is_joined() {
     let found =
         |place: &'static str| Reply::status(StatusCode::FOUND).header(LOCATION, HeaderValue::from_static(place));
-    for (place, joined) in [("/one", true), ("/two", false), ("/one?again", false)] {
+    for (place, version, joined) in [("/one", 1, true), ("/two", 1, true), ("/one?again", 1, true), ("/two", 2, false)]
+    {
         let broken = whole(1).cut(head() + 1000).end_with(End::Close);
-        let server = Server::http1(vec![found("/one"), broken, found(place), rest(1, 1000)]).await.unwrap();
+        let script = vec![found("/one"), broken, found(place), rest(version, 1000)];
+        let server = Server::http1(script).await.unwrap();
         let client = layer().layer(bare());
         let request = bare().get(server.url("/latest")).build().unwrap();
         let read = timeout(HANGS, client.oneshot(request).await.unwrap().bytes()).await.unwrap();
         assert_eq!(read.is_ok_and(|data| data == content(1)), joined, "{place}");
         server.finish().unwrap();
     }
+}
+
+/// reqwest goes on from an offset that an earlier process stored, and the rest is resumed when it breaks.
+#[tokio::test]
+async fn reqwest_goes_on_from_stored_offset() {
+    let broken = rest(1, 1000).content_length(3096).end_with(End::Close);
+    let head = "HTTP/1.1 206 Partial Content\r\netag: \"1\"\r\ncontent-range: bytes 1000-4095/4096\r\n\
+                content-length: 3096\r\n\r\n";
+    let server = Server::http1(vec![broken.cut(head.len() + 500), rest(1, 1500), whole(2)]).await.unwrap();
+    let checkpoint = Checkpoint::new(1000, tag(1)).unwrap().total(4096);
+    for (expected, data) in [(None, content(1).slice(1000..)), (Some(true), content(2))] {
+        let mut request = bare().get(server.url("/film")).build().unwrap();
+        checkpoint.write_to(request.headers_mut());
+        let response = layer().layer(bare()).oneshot(request).await.unwrap();
+        let found = match checkpoint.check(response.status(), response.headers()).unwrap() {
+            Continuation::Whole { changed } => Some(changed),
+            _ => None,
+        };
+        assert_eq!(found, expected);
+        assert!(timeout(HANGS, response.bytes()).await.unwrap().unwrap() == data);
+    }
+    server.finish().unwrap();
 }
 
 /// A function of the missing part, for any other client.

@@ -10,7 +10,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use reattempt::RetryBudget;
-use reattempt::resume::{BrokenOff, Resume};
+use reattempt::resume::{BrokenOff, Mismatch, NotContinued, Resume};
 use reattempt::schedule::Constant;
 use reattempt_faults::{End, Http2, Reply, Server, Tls};
 use rustls::{ClientConfig, RootCertStore};
@@ -143,9 +143,26 @@ async fn early_end_of_a_stream_is_an_error() {
     let server = start(None, true, script).await;
     let response = client.oneshot(Request::get(server.url("/film")).body(Empty::new()).unwrap()).await.unwrap();
     let error = response.into_body().collect().await.unwrap_err();
-    let error = error.downcast_ref::<BrokenOff>().unwrap();
+    let refused = error.downcast::<NotContinued>().unwrap();
+    assert_eq!(refused.mismatch(), Mismatch::Status(http::StatusCode::OK));
+    let error = refused.into_break().downcast::<BrokenOff>().unwrap();
     assert_eq!((error.received(), error.total()), (1000, 4096));
     server.finish().unwrap();
+}
+
+/// An answer that begins earlier, and one with the whole content, are read from the first missing byte on.
+#[tokio::test]
+async fn repeated_bytes_are_skipped() {
+    let tls = Tls::new().unwrap();
+    for http2 in [false, true] {
+        let sent = if http2 { 1000 } else { head() + 1000 };
+        for answer in [whole(1), rest(1, 999), rest(1, 0)] {
+            let server = start(None, http2, vec![whole(1).cut(sent).end_with(End::Close), answer]).await;
+            let (data, error) = download(&client(&tls, http2), server.url("/film")).await;
+            assert_eq!((error, data == content(1)), (None, true));
+            server.finish().unwrap();
+        }
+    }
 }
 
 /// A changed file, and every other answer that does not continue the body, over both versions.
@@ -156,10 +173,8 @@ async fn changed_content_is_not_joined() {
         let sent = if http2 { 1000 } else { head() + 1000 };
         let weak = HeaderValue::from_static("W/\"1\"");
         let answers = [
-            whole(1),
             whole(2),
             rest(2, 1000),
-            rest(1, 999),
             rest(1, 1001),
             Reply::status(http::StatusCode::RANGE_NOT_SATISFIABLE),
             Reply::status(http::StatusCode::PARTIAL_CONTENT).header(http::header::ETAG, weak).body(content(1)),

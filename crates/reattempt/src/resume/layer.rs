@@ -14,7 +14,7 @@ use tower_layer::Layer;
 
 use super::message::{self, ResumableResponse};
 use super::resumption::Resumption;
-use super::settings::Settings;
+use super::settings::{Rules, Settings};
 use super::{Resume, ResumeBody, ResumePoint, Source};
 use crate::call::observe::{self, Event, Observer};
 use crate::call::request_view::RequestView;
@@ -35,6 +35,8 @@ const MAX_ATTEMPTS: u32 = 6;
 /// | `max_attempts` | 6 | after five resumes without a new byte, the server is probably down, or fails at the same byte each time |
 /// | `max_elapsed` | 30 s | as for retries, but measured from the last break |
 /// | budget | [`RetryBudget::cautious`] for each destination | as for retries |
+/// | `max_skip` | 64 MiB, once if the server ignores the range | skipping takes the server's work and the caller's time |
+/// | `tags_only` | off | without an `ETag`, a date that is 60 s old nearly always identifies a version |
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,6 +46,7 @@ const MAX_ATTEMPTS: u32 = 6;
 /// ```
 pub struct ResumeLayer<Backoff = Exponential, B = RetryBudget> {
     settings: Settings<Backoff, B>,
+    rules: Rules,
 }
 
 impl ResumeLayer {
@@ -51,7 +54,7 @@ impl ResumeLayer {
     pub fn http() -> Self {
         let mut settings = Settings::new(Http::new(), Http::default_backoff(), Http::default_budget());
         settings.limits.max_attempts = MAX_ATTEMPTS;
-        Self { settings }
+        Self { settings, rules: Rules::default() }
     }
 }
 
@@ -69,14 +72,14 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
 
     /// Sets the delays before resumes. Default: full jitter from 100 ms, doubling up to 5 s.
     pub fn backoff<T: Schedule>(self, schedule: T) -> ResumeLayer<T, B> {
-        ResumeLayer { settings: self.settings.map(|_, budget| (schedule, budget)) }
+        ResumeLayer { settings: self.settings.map(|_, budget| (schedule, budget)), rules: self.rules }
     }
 
     /// Sets the budget, which must grant every resume. Default: [`RetryBudget::cautious`] for each destination.
     ///
     /// Give the layer a clone of the retry policy's budget, so that both layers spend the same tokens.
     pub fn budget<T: Budget>(self, budget: T) -> ResumeLayer<Backoff, T> {
-        ResumeLayer { settings: self.settings.map(|schedule, _| (schedule, budget)) }
+        ResumeLayer { settings: self.settings.map(|schedule, _| (schedule, budget)), rules: self.rules }
     }
 
     /// Sets the maximum number of attempts without a new byte, including the attempt that broke. 0 and 1 turn resumes
@@ -97,6 +100,31 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
     /// but the default `max_elapsed` of 30 s is stricter.
     pub fn max_server_delay(mut self, delay: Duration) -> Self {
         self.settings.limits.max_server_delay = delay;
+        self
+    }
+
+    /// Sets the maximum number of bytes that a response may repeat. They are skipped. A server that ignores the range
+    /// repeats everything; that is accepted once for each body. 0 turns skipping off. Default: 64 MiB.
+    pub fn max_skip(mut self, bytes: u64) -> Self {
+        self.rules.max_skip = bytes;
+        self
+    }
+
+    /// Resumes only bodies with a strong `ETag`. By default, a `Last-Modified` at least 60 s before `Date` is a
+    /// validator if there is no `ETag`. It is the same for two versions of equal length from the same second, and their
+    /// parts would be joined.
+    pub fn tags_only(mut self) -> Self {
+        self.rules.tags_only = true;
+        self
+    }
+
+    /// Verifies the SHA-256 or SHA-512 in the first response's `Content-Digest` or `Repr-Digest` (RFC 9530) over the
+    /// joined body. If it differs, the body fails with a [`DigestMismatch`](super::DigestMismatch) in place of its last
+    /// frame. A body that cannot be resumed, or without such a field, is not verified. Default: off, because the digest
+    /// takes the time of a pass over all bytes.
+    #[cfg(feature = "digest")]
+    pub fn verify_digest(mut self) -> Self {
+        self.rules.verify_digest = true;
         self
     }
 
@@ -184,7 +212,11 @@ impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
                 let context = Resumption::<R, Backoff, B>::context(&settings, RequestView::from(request), None);
                 let destination = message::destination(&settings.protocol, request);
                 let path = message::path_of(request.uri());
-                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &path, &mut head))
+                ResumeBody::new(
+                    body,
+                    point,
+                    Resumption::new((settings, self.rules), context, destination, source, &path, &mut head),
+                )
             }
             None => ResumeBody::whole(body),
         };
@@ -196,13 +228,13 @@ impl<S: Clone, Backoff: Schedule + Clone, B: Budget + Clone> Layer<S> for Resume
     type Service = Resume<S, Backoff, B>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Resume::new(Arc::new(self.settings.clone()), inner)
+        Resume::new((Arc::new(self.settings.clone()), self.rules), inner)
     }
 }
 
 impl<Backoff: Clone, B: Clone> Clone for ResumeLayer<Backoff, B> {
     fn clone(&self) -> Self {
-        Self { settings: self.settings.clone() }
+        Self { settings: self.settings.clone(), rules: self.rules }
     }
 }
 
@@ -213,6 +245,7 @@ impl<Backoff: fmt::Debug, B: fmt::Debug> fmt::Debug for ResumeLayer<Backoff, B> 
             .field("schedule", &self.settings.strategy)
             .field("budget", &self.settings.budget)
             .field("limits", &self.settings.limits)
+            .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
 }

@@ -34,22 +34,69 @@
 //!
 //! | part | rule |
 //! |---|---|
-//! | request | a GET without a body, and without its own `Range`, `If-Range`, precondition (`If-None-Match`, …) or `Upgrade` |
-//! | response | 200 with `Content-Length`, and without `Content-Encoding` and `Transfer-Encoding` |
-//! | validator | a strong `ETag`, or, if there is no `ETag`, a `Last-Modified` at least 60 s before `Date` |
+//! | request | a GET without a body, a precondition (`If-None-Match`, …) or `Upgrade`. It may have its own `Range` with one part (RFC 9110 §14.2) |
+//! | response | 200, or 206 to the request's own `Range`, with `Content-Length`, and without `Content-Encoding` and `Transfer-Encoding` |
+//! | validator | a strong `ETag`, or, if there is no `ETag`, a `Last-Modified` at least 60 s before `Date`; [`tags_only`](ResumeLayer::tags_only) excludes dates |
 //! | the break | an error that [`Http`](crate::Http) classifies as a lost connection, or an end before `Content-Length` |
 //!
-//! The request for the rest is the caller's request with `Range: bytes=k-`, the validator in `If-Range`, and
-//! `Accept-Encoding: identity`.
+//! The request for the rest is the caller's request with `Range: bytes=k-m`, the validator in `If-Range`, and
+//! `Accept-Encoding: identity`. A body that answers the caller's own `Range` is continued within that range.
 //!
-//! | response to this request | effect |
+//! | response to this request, with the same validator and the same total length | effect |
 //! |---|---|
-//! | 206 with the same validator and the same total length, and with exactly the missing range | the body continues |
-//! | a retryable failure, such as 503 or a lost connection | another resume follows after a delay |
-//! | anything else: 200, 416, a different validator or range, several parts, an encoding | the body fails with the break |
+//! | 206 with the missing range, or with its beginning | the body continues; what is still missing is requested again |
+//! | 206 with a range that begins earlier | the bytes before the first missing one are skipped, up to [`max_skip`](ResumeLayer::max_skip) |
+//! | 206 with `bytes k-m/*`, or without the date | the body continues, because length and validator are known (RFC 9110 §15.3.7) |
+//! | 200 | the server ignores ranges; the first bytes are skipped, up to `max_skip`, once for each body |
 //!
-//! The break is the inner body's error, boxed. If the body ended before `Content-Length` without an error, it is a
-//! [`BrokenOff`]. hyper's HTTP/2 client reports such an end if the server resets the stream with NO_ERROR.
+//! | any other response | effect |
+//! |---|---|
+//! | a retryable failure, such as 503 or a lost connection | another resume follows after a delay |
+//! | 200 or 206 of another version, 416, another total, several parts, an encoding | the body fails with [`NotContinued`] |
+//!
+//! A part with fewer than 64 KiB that ends before the missing bytes do counts as a break. A server can therefore not
+//! cause one request for each byte.
+//!
+//! [`NotContinued`] contains the [`Mismatch`], with the numbers that differ; its source is the break. If no answer came
+//! in time, the body fails with the break itself. The break is the inner body's error, boxed. If the body ended before
+//! `Content-Length` without an error, it is a [`BrokenOff`]. hyper's HTTP/2 client reports such an end if the server
+//! resets the stream with NO_ERROR.
+//!
+//! # The end of the body
+//!
+//! Each part is polled to its end, so that an inner layer can check its bytes. After the last byte, an error that
+//! `Http` classifies as a lost connection or a timeout has no effect, because the length proves that the body is
+//! complete. Any other error reaches the caller. A part that continues the body is polled for at most five seconds
+//! after its last byte. Nothing that changes bytes belongs inside this layer.
+//!
+//! With the feature `digest`, `ResumeLayer::verify_digest` compares the joined body with the digest that the server
+//! states (RFC 9530).
+//!
+//! # From where an earlier process stopped
+//!
+//! A [`Checkpoint`] consists of the length of a file on disk, and the validator that was stored beside it. It sets the
+//! headers of the caller's request, and reads the head of the response:
+//!
+//! ```
+//! use http::{HeaderValue, Request, Response};
+//! use reattempt::resume::{Checkpoint, Continuation};
+//!
+//! # fn example(response: Response<()>) -> Result<(), Box<dyn std::error::Error>> {
+//! let checkpoint = Checkpoint::new(400, HeaderValue::from_static("\"7\""))?;
+//! let mut request = Request::get("http://one.example/film").body(())?;
+//! checkpoint.write_to(request.headers_mut());
+//! // The request is sent through a `ResumeLayer`, so the body is resumed when it breaks again.
+//! match checkpoint.check(response.status(), response.headers())? {
+//!     Continuation::Rest(_) => println!("append the body"),
+//!     Continuation::Whole { .. } => println!("truncate the file, and write the body from its start"),
+//!     Continuation::Complete => println!("nothing is missing"),
+//!     _ => {}
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Decoders, replicas and redirects
 //!
 //! If an inner layer decodes the response, the body is not resumed, because decoding removes `Content-Length`. Turn off
 //! reqwest's features `gzip`, `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. Decoders outside
@@ -61,14 +108,13 @@
 //! which replica sent the first part; that replica is then avoided only because of its recorded failures. Content from
 //! a [fallback](crate::fallback) is never joined with content from the server.
 //!
-//! If the inner client follows redirects, the final path and query must be the same each time. The scheme, host and
-//! port must match too, unless the path and query are the requested ones. This works for reqwest, and for tower-http's
-//! `FollowRedirect` with the feature `tower-http`. There are four consequences:
-//!
-//! - A redirect to the same path on another host looks like a different replica, so the parts are joined.
-//! - With reqwest, a download continues on another replica only if the endpoints do not change the path.
-//! - If two layers follow redirects, only the final address of the outer one is visible, so use only one such layer.
-//! - A download is not resumed if each request is redirected to a new signed URL. Request the final URL instead.
+//! If the inner client follows redirects, each request for the rest starts at the address that the caller requested,
+//! and follows the redirect anew. The final address may differ, as that of a signed URL does, if the entity tag and
+//! the total length are the same. With a date, or without a total length, the final path and query must be the same
+//! each time. The scheme, host and port must then match too, unless the path and query are the requested ones. The
+//! address is known for reqwest, and for tower-http's `FollowRedirect` with the feature `tower-http`. If two layers
+//! follow redirects, only the final address of the outer one is visible, so use only one such layer. The layer sends
+//! the caller's headers to the caller's address only; the client's redirect rules decide which of them go further.
 //!
 //! # Limits
 //!
@@ -110,6 +156,8 @@
 
 mod body;
 mod broken_off;
+#[cfg(feature = "digest")]
+mod digest;
 mod layer;
 mod message;
 #[cfg(feature = "reqwest")]
@@ -120,11 +168,13 @@ mod settings;
 mod source;
 
 pub use body::ResumeBody;
-pub use broken_off::BrokenOff;
+pub use broken_off::{BrokenOff, NotContinued};
+#[cfg(feature = "digest")]
+pub use digest::DigestMismatch;
 pub use layer::ResumeLayer;
 pub use message::ResumableRequest;
 #[doc(hidden)]
 pub use message::{ResumableResponse, ResumedAs};
-pub use reattempt_replay::resume::{Mismatch, ResumePoint};
+pub use reattempt_replay::resume::{Checkpoint, Continuation, Mismatch, Part, ResumePoint, WeakValidator};
 pub use service::{ResponseFuture, Resume};
 pub use source::{RestFuture, ServiceSource, Source};

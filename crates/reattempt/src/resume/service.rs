@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::message::{self, ResumableRequest, ResumableResponse, ResumedAs};
 use super::resumption::Resumption;
-use super::settings::Settings;
+use super::settings::{Rules, Settings};
 use super::{ResumeBody, ServiceSource};
 use crate::accessors::inner_accessors;
 use crate::call::clock;
@@ -34,12 +34,13 @@ pub struct Resume<S, Backoff = Exponential, B = RetryBudget> {
     /// The spare instance of the service, which is cloned for resumes.
     shared: Arc<Shared<S, ()>>,
     settings: Arc<Settings<Backoff, B>>,
+    rules: Rules,
     options: Option<CallOptions>,
 }
 
 impl<S: Clone, Backoff, B> Resume<S, Backoff, B> {
-    pub(super) fn new(settings: Arc<Settings<Backoff, B>>, inner: S) -> Self {
-        Self { shared: Arc::new(Shared::new((), inner.clone())), inner, settings, options: None }
+    pub(super) fn new((settings, rules): (Arc<Settings<Backoff, B>>, Rules), inner: S) -> Self {
+        Self { shared: Arc::new(Shared::new((), inner.clone())), inner, settings, rules, options: None }
     }
 
     /// Returns a handle to this client with options for the resumes of all its calls. A request's own options take
@@ -83,7 +84,7 @@ where
                 context,
                 destination: message::destination(&settings.protocol, &request),
                 shared: Arc::clone(&self.shared),
-                settings: Arc::clone(settings),
+                settings: (Arc::clone(settings), self.rules),
                 until: frame::deadline(),
             }
         });
@@ -102,7 +103,7 @@ struct Kept<S, Req: ResumableRequest, Backoff, B> {
     context: CallContext,
     destination: Box<str>,
     shared: Arc<Shared<S, ()>>,
-    settings: Arc<Settings<Backoff, B>>,
+    settings: (Arc<Settings<Backoff, B>>, Rules),
     /// The deadline of an outer layer.
     until: Option<Instant>,
 }
@@ -155,7 +156,7 @@ where
 impl<S: Clone, Backoff, B> Clone for Resume<S, Backoff, B> {
     fn clone(&self) -> Self {
         let (shared, settings) = (Arc::clone(&self.shared), Arc::clone(&self.settings));
-        Self { inner: self.inner.clone(), shared, settings, options: self.options.clone() }
+        Self { inner: self.inner.clone(), shared, settings, rules: self.rules, options: self.options.clone() }
     }
 }
 

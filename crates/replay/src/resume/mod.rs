@@ -6,23 +6,36 @@
 //!
 //! | the first response | rule |
 //! |---|---|
-//! | request | a GET without its own `Range` and without a precondition such as `If-None-Match` |
-//! | status | 200, because only then is the body the whole content |
+//! | request | a GET without a precondition such as `If-None-Match`. It may have its own `Range` with one part, and an `If-Range` with it |
+//! | status | 200, or 206 in response to the request's own `Range`. The body is then continued within its `Content-Range` |
 //! | `Content-Length` | present, because it reveals a premature end, and because a layer that decodes the body would have removed it |
 //! | `Transfer-Encoding` | absent, because it overrides `Content-Length` (RFC 9112 §6.3) |
 //! | `Content-Encoding` | absent, because a compressor may not produce the same bytes twice |
 //! | validator | one strong `ETag`; without an `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |
 //!
-//! The next request contains `Range: bytes=k-` for the first missing byte *k*, the validator in `If-Range`, and
-//! `Accept-Encoding: identity`. [`check`](ResumePoint::check) accepts only a 206 response with the same validator and
-//! no coding except `chunked`. Its `Content-Range` must be exactly the missing part of the same total. Anything else is
-//! a [`Mismatch`].
+//! The next request contains `Range: bytes=k-m` for the first missing byte *k* and the last byte *m*, the validator in
+//! `If-Range` (RFC 9110 §13.1.5), and `Accept-Encoding: identity`. The range has an end because some servers know no
+//! other ranges. [`check`](ResumePoint::check) accepts a response with the same validator and no coding except
+//! `chunked`, if its total length is the same:
+//!
+//! | response | effect |
+//! |---|---|
+//! | 206 whose range begins at *k* | the body continues |
+//! | 206 whose range ends before *m* | the body continues, and the rest is requested again |
+//! | 206 whose range begins before *k*, and which repeats the validator | the first bytes are [skipped](Part::skip) |
+//! | 206 with `bytes k-m/*` | the body continues, because the length is known |
+//! | 206 without `Last-Modified`, if the validator is a date | the body continues (RFC 9110 §15.3.7) |
+//! | 200 that repeats the validator, if the body reaches the end of the content | the first bytes are skipped |
+//!
+//! Anything else is a [`Mismatch`]. A [`Checkpoint`] continues a download that an earlier process began.
 //!
 //! A validator identifies a version of one resource. The caller must therefore send the next request to the same
 //! resource, or to a replica of it.
 
+mod checkpoint;
 mod content_range;
 mod mismatch;
+mod part;
 mod validator;
 
 use http::header::{
@@ -31,18 +44,19 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-use content_range::ContentRange;
+pub use checkpoint::{Checkpoint, Continuation, WeakValidator};
+use content_range::{ContentRange, is_one_range, unsatisfied};
 pub use mismatch::{Mismatch, TooLong};
+pub use part::Part;
 use validator::Validator;
 
-/// The request headers that may make a response partial, dependent on the caller's own copy, or the end of HTTP.
-const OWN_TERMS: [HeaderName; 7] =
-    [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, UPGRADE];
+/// The request headers that may make a response dependent on the caller's own copy, or the end of HTTP.
+const OWN_TERMS: [HeaderName; 5] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, UPGRADE];
 
 /// The maximum number of header names. A `HeaderMap` holds up to 24,576, and a request for the rest adds three.
 const MAX_NAMES: usize = 24_573;
 
-/// The state needed to resume a response body: its validator, its length, and the number of bytes received.
+/// The state needed to resume a response body: its validator, its range, and the position of the first missing byte.
 ///
 /// ```
 /// use http::{HeaderMap, Request, Response, StatusCode};
@@ -56,12 +70,13 @@ const MAX_NAMES: usize = 24_573;
 /// point.receive(400)?; // then the connection breaks
 /// let mut again = Request::get("http://one.example/film").body(())?;
 /// point.write_to(again.headers_mut());
-/// assert_eq!(again.headers()["range"], "bytes=400-");
+/// assert_eq!(again.headers()["range"], "bytes=400-999");
 /// assert_eq!(again.headers()["if-range"], "\"7\"");
 ///
 /// let rest = Response::builder().status(206).header("etag", "\"7\"").header("content-range", "bytes 400-999/1000");
 /// let rest = rest.body(())?;
-/// assert_eq!(point.check(rest.status(), rest.headers()), Ok(()));
+/// let part = point.check(rest.status(), rest.headers())?;
+/// assert_eq!((part.skip(), part.length()), (0, 600));
 /// // The server sends the whole content if it has changed.
 /// let refused = point.check(StatusCode::OK, &HeaderMap::new());
 /// assert_eq!(refused, Err(Mismatch::Status(StatusCode::OK)));
@@ -70,27 +85,45 @@ const MAX_NAMES: usize = 24_573;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumePoint {
     validator: Validator,
-    total: u64,
-    received: u64,
+    /// The position of the body's first byte in the content.
+    first: u64,
+    /// The position of the first missing byte.
+    position: u64,
+    /// The position after the body's last byte.
+    end: u64,
+    /// The length of the whole content, if it is known.
+    total: Option<u64>,
 }
 
 impl ResumePoint {
     /// Creates the state at the start of a response body, from the heads of the request and the response. Returns
     /// `None` if the body cannot be resumed.
     pub fn new(method: &Method, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> Option<Self> {
-        let is_whole = Self::permits(method, request) && status == StatusCode::OK;
         let is_plain = !is_encoded(response) && !response.contains_key(TRANSFER_ENCODING);
-        if !is_whole || !is_plain || refuses_ranges(response) {
+        if !Self::permits(method, request) || !is_plain || refuses_ranges(response) {
             return None;
         }
-        let total = number(only(response, &CONTENT_LENGTH)?)?;
-        Some(Self { validator: Validator::of(response)?, total, received: 0 })
+        let length = number(only(response, &CONTENT_LENGTH)?)?;
+        let range = match status {
+            StatusCode::OK => ContentRange { first: 0, end: length, total: Some(length) },
+            StatusCode::PARTIAL_CONTENT if request.contains_key(RANGE) && !is_multipart(response) => {
+                only(response, &CONTENT_RANGE).and_then(ContentRange::parse)?
+            }
+            _ => return None,
+        };
+        let ContentRange { first, end, total } = range;
+        let validator = Validator::of(response)?;
+        (range.length() == length).then_some(Self { validator, first, position: first, end, total })
     }
 
     /// Returns `true` if the request head allows its response to be resumed. The response itself is not considered.
     pub fn permits(method: &Method, request: &HeaderMap) -> bool {
         let has_room = request.keys_len() <= MAX_NAMES;
-        method == Method::GET && has_room && !OWN_TERMS.iter().any(|name| request.contains_key(name))
+        let is_one_part = match request.contains_key(RANGE) {
+            true => only(request, &RANGE).is_some_and(is_one_range),
+            false => !request.contains_key(IF_RANGE),
+        };
+        method == Method::GET && has_room && is_one_part && !OWN_TERMS.iter().any(|name| request.contains_key(name))
     }
 
     /// Records received bytes.
@@ -98,71 +131,127 @@ impl ResumePoint {
     /// # Errors
     /// Returns [`TooLong`] if the body is longer than its `Content-Length`. The bytes are then not counted.
     pub fn receive(&mut self, bytes: u64) -> Result<(), TooLong> {
-        match self.received.checked_add(bytes) {
-            Some(received) if received <= self.total => {
-                self.received = received;
+        match self.position.checked_add(bytes) {
+            Some(position) if position <= self.end => {
+                self.position = position;
                 Ok(())
             }
-            _ => Err(TooLong { total: self.total }),
+            _ => Err(TooLong { total: self.length() }),
         }
     }
 
-    /// Returns the number of bytes received, which is the position of the first missing byte.
+    /// Returns the position of the first missing byte in the content.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Returns the number of bytes received.
     pub const fn received(&self) -> u64 {
-        self.received
+        self.position - self.first
     }
 
     /// Returns the number of missing bytes.
     pub const fn missing(&self) -> u64 {
-        self.total - self.received
+        self.end - self.position
     }
 
-    /// Returns the length of the whole content in bytes.
-    pub const fn total(&self) -> u64 {
+    /// Returns the length of the body in bytes.
+    pub const fn length(&self) -> u64 {
+        self.end - self.first
+    }
+
+    /// Returns the length of the whole content in bytes. `None` if the server does not know it, which is possible only
+    /// for a request with its own `Range`.
+    pub const fn total(&self) -> Option<u64> {
         self.total
+    }
+
+    /// Returns the validator, for a [`Checkpoint`] that a later process continues from.
+    pub const fn validator(&self) -> &HeaderValue {
+        self.validator.value()
+    }
+
+    /// Returns `true` if the validator is an entity tag, and `false` if it is a date. Two versions from the same second
+    /// have the same date.
+    pub const fn has_tag(&self) -> bool {
+        matches!(self.validator, Validator::ETag(_))
     }
 
     /// Sets the headers of a request for the missing part. Call it only if bytes are [missing](Self::missing).
     pub fn write_to(&self, request: &mut HeaderMap) {
-        let range = HeaderValue::try_from(format!("bytes={}-", self.received));
-        // A number is always a valid header value.
-        if let Ok(range) = range {
-            request.insert(RANGE, range);
-        }
-        request.insert(IF_RANGE, self.validator.value().clone());
-        request.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        write_range(request, self.position, Some(self.end), &self.validator);
     }
 
     /// Checks that the body of this response continues the content at the first missing byte.
     ///
     /// # Errors
     /// Returns the first mismatch. The bytes must then not be joined.
-    pub fn check(&self, status: StatusCode, response: &HeaderMap) -> Result<(), Mismatch> {
-        if status != StatusCode::PARTIAL_CONTENT {
-            return Err(Mismatch::Status(status));
+    pub fn check(&self, status: StatusCode, response: &HeaderMap) -> Result<Part, Mismatch> {
+        let repeats_validator = self.validator.is_repeated_in(response);
+        let range = match status {
+            StatusCode::PARTIAL_CONTENT => read_part(&self.validator, response)?,
+            StatusCode::OK if repeats_validator => self.read_whole(response)?,
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                let total = only(response, &CONTENT_RANGE).and_then(unsatisfied).ok_or(Mismatch::Status(status))?;
+                return Err(Mismatch::Unsatisfied { expected: self.position, total });
+            }
+            _ => return Err(Mismatch::Status(status)),
+        };
+        match (self.total, range.total) {
+            (Some(expected), Some(found)) if expected != found => return Err(Mismatch::Total { expected, found }),
+            (None, Some(found)) if found < self.end => return Err(Mismatch::Total { expected: self.end, found }),
+            _ => {}
         }
-        if is_multipart(response) {
-            return Err(Mismatch::Multipart);
+        let is_covered = range.first <= self.position && self.position < range.end && range.end <= self.end;
+        if !is_covered || range.first < self.position && !repeats_validator {
+            let last = range.end.saturating_sub(1);
+            return Err(Mismatch::Range { expected: self.position, first: range.first, last });
         }
+        Ok(Part { skip: self.position - range.first, length: range.end - self.position, total: range.total })
+    }
+
+    /// Returns the range of a response that has the whole content.
+    fn read_whole(&self, response: &HeaderMap) -> Result<ContentRange, Mismatch> {
         if is_encoded(response) || is_transfer_encoded(response) {
             return Err(Mismatch::Encoding);
         }
-        if !self.validator.is_in(response) {
-            return Err(Mismatch::Validator);
-        }
-        let range = only(response, &CONTENT_RANGE).and_then(ContentRange::parse).ok_or(Mismatch::NoRange)?;
-        if range.total != self.total {
-            return Err(Mismatch::Total { expected: self.total, found: range.total });
-        }
-        if range.first != self.received || range.last.checked_add(1) != Some(self.total) {
-            return Err(Mismatch::Range { expected: self.received, first: range.first, last: range.last });
-        }
-        let length = response.contains_key(CONTENT_LENGTH).then(|| only(response, &CONTENT_LENGTH).and_then(number));
-        match length {
-            Some(length) if length != Some(self.missing()) => Err(Mismatch::Length),
-            _ => Ok(()),
+        let length = only(response, &CONTENT_LENGTH).and_then(number);
+        let expected = self.total.unwrap_or(self.end);
+        let total = length.ok_or(Mismatch::Length { expected, found: None })?;
+        Ok(ContentRange { first: 0, end: total, total: Some(total) })
+    }
+}
+
+/// Returns the range of a 206 response, if it has one part of the same version, without an encoding.
+fn read_part(validator: &Validator, response: &HeaderMap) -> Result<ContentRange, Mismatch> {
+    if is_multipart(response) {
+        return Err(Mismatch::Multipart);
+    }
+    if is_encoded(response) || is_transfer_encoded(response) {
+        return Err(Mismatch::Encoding);
+    }
+    if !validator.is_in(response) {
+        return Err(Mismatch::Validator);
+    }
+    let range = only(response, &CONTENT_RANGE).and_then(ContentRange::parse).ok_or(Mismatch::NoRange)?;
+    if response.contains_key(CONTENT_LENGTH) {
+        let (expected, found) = (range.length(), only(response, &CONTENT_LENGTH).and_then(number));
+        if found != Some(expected) {
+            return Err(Mismatch::Length { expected, found });
         }
     }
+    Ok(range)
+}
+
+/// Sets the headers of a request from `position` to before `end`, or to the end of the content.
+fn write_range(request: &mut HeaderMap, position: u64, end: Option<u64>, validator: &Validator) {
+    let last = end.map_or_else(String::new, |end| end.saturating_sub(1).to_string());
+    // Numbers are always a valid header value.
+    if let Ok(range) = HeaderValue::try_from(format!("bytes={position}-{last}")) {
+        request.insert(RANGE, range);
+    }
+    request.insert(IF_RANGE, validator.value().clone());
+    request.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
 /// Returns the value of a header that occurs once, or `None` if it is missing or repeated.

@@ -32,19 +32,33 @@ impl Validator {
         let modified = only(response, &LAST_MODIFIED)?;
         let time = date(modified)?;
         let age = date(only(response, &DATE)?)?.duration_since(time).ok()?;
-        (age >= SETTLED && time >= SystemTime::UNIX_EPOCH + GENUINE).then(|| Self::Date(modified.clone()))
+        (age >= SETTLED && is_genuine(time)).then(|| Self::Date(modified.clone()))
     }
 
     /// Returns the value for `If-Range`.
-    pub(super) fn value(&self) -> &HeaderValue {
+    pub(super) const fn value(&self) -> &HeaderValue {
         match self {
             Self::ETag(value) | Self::Date(value) => value,
         }
     }
 
-    /// Returns `true` if a response belongs to the same version of the content. It must repeat the validator, although
-    /// RFC 9110 §15.3.7 lets it omit a date.
+    /// Returns the strong validator that was stored earlier. A date was checked at that time.
+    pub(super) fn from_value(value: &HeaderValue) -> Option<Self> {
+        if is_strong(value.as_bytes()) {
+            return Some(Self::ETag(value.clone()));
+        }
+        is_genuine(date(value)?).then(|| Self::Date(value.clone()))
+    }
+
+    /// Returns `true` if a partial response belongs to the same version of the content. A response to `If-Range` with a
+    /// date need not repeat the date (RFC 9110 §15.3.7).
     pub(super) fn is_in(&self, response: &HeaderMap) -> bool {
+        let omits_date = !response.contains_key(ETAG) && !response.contains_key(LAST_MODIFIED);
+        matches!(self, Self::Date(_)) && omits_date || self.is_repeated_in(response)
+    }
+
+    /// Returns `true` if a response repeats the validator.
+    pub(super) fn is_repeated_in(&self, response: &HeaderMap) -> bool {
         match self {
             Self::ETag(etag) => only(response, &ETAG) == Some(etag),
             Self::Date(modified) => !response.contains_key(ETAG) && only(response, &LAST_MODIFIED) == Some(modified),
@@ -60,4 +74,8 @@ fn is_strong(etag: &[u8]) -> bool {
 
 fn date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
+}
+
+fn is_genuine(time: SystemTime) -> bool {
+    time >= SystemTime::UNIX_EPOCH + GENUINE
 }

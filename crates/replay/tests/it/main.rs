@@ -17,6 +17,7 @@ mod known;
 mod last_reader;
 mod property;
 mod resume;
+mod resume_ranges;
 mod support;
 mod threads;
 mod thresholds;

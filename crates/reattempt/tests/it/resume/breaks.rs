@@ -3,10 +3,13 @@
 use std::io::ErrorKind;
 
 use http::HeaderMap;
-use reattempt::resume::BrokenOff;
+use reattempt::report::ReportSlot;
+use reattempt::resume::{BrokenOff, Mismatch, NotContinued};
+use reattempt::{CallOptions, StopReason};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
-use super::support::{Answer, LENGTH, Piece, Server, assert_broken, client, content, download, get, read};
+use super::support::{Answer, LENGTH, Piece, Server, assert_broken, client, content, download, get, mismatch, read};
 
 /// A body that breaks at any byte is read without a gap, from one request for the rest.
 #[tokio::test(start_paused = true)]
@@ -16,7 +19,7 @@ async fn body_is_continued_at_every_byte() {
         let read = download(&server).await;
         assert!(read.error.is_none(), "{cut}");
         assert_eq!(read.data, content(1), "{cut}");
-        assert_eq!(server.ranges(), [String::new(), format!("bytes={cut}-")]);
+        assert_eq!(server.ranges(), [String::new(), format!("bytes={cut}-999")]);
         assert_eq!(server.open_bodies(), 0);
     }
 }
@@ -40,11 +43,15 @@ async fn request_for_rest_repeats_callers_own() {
     let [first, rest] = server.seen().try_into().unwrap();
     assert_eq!((first.method(), first.uri()), (rest.method(), rest.uri()));
     assert_eq!(first.headers().len(), 2, "nothing is added to the first request");
-    let headers: HeaderMap =
-        [("authorization", "secret"), ("accept-encoding", "identity"), ("range", "bytes=300-"), ("if-range", "\"1\"")]
-            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
-            .into_iter()
-            .collect();
+    let headers: HeaderMap = [
+        ("authorization", "secret"),
+        ("accept-encoding", "identity"),
+        ("range", "bytes=300-999"),
+        ("if-range", "\"1\""),
+    ]
+    .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+    .into_iter()
+    .collect();
     assert_eq!(rest.headers(), &headers);
 }
 
@@ -58,7 +65,8 @@ async fn early_end_without_error_is_a_break() {
 
         let server = Server::new([short]);
         let read = download(&server).await;
-        let error = read.error.unwrap();
+        assert_eq!(mismatch(&read), Some(Mismatch::Status(http::StatusCode::GONE)));
+        let error = read.error.unwrap().downcast::<NotContinued>().unwrap().into_break();
         let error = error.downcast_ref::<BrokenOff>().unwrap();
         assert_eq!((error.received(), error.total()), (400, 1000));
         assert_eq!(error.to_string(), "the body broke off after 400 of 1000 bytes");
@@ -75,18 +83,30 @@ async fn unknown_error_is_not_resumed() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// Once all bytes of the first response came, nothing is left to request, so the error comes through. A complete part
-/// is not read further.
+/// After the last byte, a lost connection has no effect, in the first part and in a later one. Any other error reaches
+/// the caller, because it may be that of a checksum.
 #[tokio::test(start_paused = true)]
-async fn error_after_last_byte_comes_through() {
-    let reset = Piece::Error(ErrorKind::ConnectionReset);
-    let server = Server::new([Answer::whole(1, LENGTH).ending(reset.clone())]);
-    assert_broken(&download(&server).await, 1, LENGTH);
-    assert_eq!(server.seen().len(), 1);
-
-    let server = Server::new([Answer::whole(1, 10), Answer::rest(1, 10, LENGTH).ending(reset)]);
-    let read = download(&server).await;
-    assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
+async fn error_after_last_byte_is_judged() {
+    let parts = || [vec![Answer::whole(1, LENGTH)], vec![Answer::whole(1, 10), Answer::rest(1, 10, LENGTH)]];
+    for (last, comes) in [(Piece::Error(ErrorKind::ConnectionReset), false), (Piece::Unknown, true)] {
+        for mut script in parts() {
+            let requests = script.len();
+            let end = script.pop().unwrap().ending(last.clone());
+            script.push(end);
+            let server = Server::new(script);
+            let slot = ReportSlot::default();
+            let mut request = get();
+            request.extensions_mut().insert(CallOptions::new().report_to(&slot));
+            let read = read(client(&server).oneshot(request).await.unwrap().into_body()).await;
+            assert_eq!((read.data, server.seen().len()), (content(1).to_vec(), requests));
+            assert_eq!(read.error.map(|error| error.to_string()), comes.then(|| "a checksum differs".to_owned()));
+            if requests == 2 {
+                let expected = if comes { StopReason::Permanent } else { StopReason::Succeeded };
+                assert_eq!(slot.take().unwrap().stop_reason(), expected);
+            }
+            assert_eq!(server.open_bodies(), 0);
+        }
+    }
 }
 
 /// The first response's trailers describe its whole body; those of a part describe the part.
@@ -113,20 +133,28 @@ async fn body_beyond_its_length_is_not_joined() {
 
     let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH).ending(more)]);
     let read = download(&server).await;
-    assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
+    assert_broken(&read, 1, LENGTH);
+    assert_eq!(mismatch(&read), Some(Mismatch::Length { expected: 600, found: Some(604) }));
+
+    // A part whose range ends earlier than its bytes.
+    let short = Answer::rest(1, 400, LENGTH).with("content-range", "bytes 400-998/1000");
+    let read = download(&Server::new([Answer::whole(1, 400), short])).await;
+    assert_broken(&read, 1, 700);
+    assert_eq!(mismatch(&read), Some(Mismatch::Length { expected: 599, found: Some(600) }));
 
     let long = Piece::Data(content(1).slice(300..));
     let server = Server::new([Answer::whole(1, 400), Answer { pieces: vec![long], ..Answer::rest(1, 400, LENGTH) }]);
     assert_broken(&download(&server).await, 1, 400);
 }
 
-/// A server that never ends a complete part does not delay the end of the body.
+/// A server that never ends a complete part delays the end of the body by five seconds.
 #[tokio::test(start_paused = true)]
-async fn complete_part_is_dropped_at_once() {
+async fn complete_part_is_not_read_for_ever() {
+    let began = Instant::now();
     let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH).ending(Piece::Stall)]);
     let read = tokio::time::timeout(std::time::Duration::from_secs(9), download(&server)).await.unwrap();
     assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
-    assert_eq!(server.open_bodies(), 0);
+    assert_eq!((server.open_bodies(), began.elapsed().as_millis()), (0, 5100));
 }
 
 /// Dropping the body drops the part, and the request for the rest that is in flight.

@@ -14,7 +14,7 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use reattempt::RetryBudget;
-use reattempt::resume::{Resume, ResumeLayer};
+use reattempt::resume::{Mismatch, NotContinued, Resume, ResumeLayer};
 use reattempt::schedule::Constant;
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
@@ -282,6 +282,11 @@ where
     read
 }
 
+/// Returns the reason why the body was not continued.
+pub(super) fn mismatch(read: &Read) -> Option<Mismatch> {
+    read.error.as_ref()?.downcast_ref::<NotContinued>().map(NotContinued::mismatch)
+}
+
 /// Sends a GET and reads the response.
 pub(super) async fn download(server: &Server) -> Read {
     read(client(server).oneshot(get()).await.unwrap().into_body()).await
@@ -291,6 +296,7 @@ pub(super) async fn download(server: &Server) -> Read {
 pub(super) fn assert_broken(read: &Read, version: u8, bytes: usize) {
     assert_eq!(read.data, content(version)[..bytes]);
     let error = read.error.as_ref().expect("a prefix ends with an error");
+    let error = error.source().unwrap_or(&**error);
     let error = error.downcast_ref::<io::Error>().expect("the error is the inner body's own");
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }

@@ -1,15 +1,16 @@
 //! The decision whether to resume after a break, and the state of the resume.
 
+mod end;
+mod head;
+
 use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use http::StatusCode;
 use http::response::Parts;
-use http::{Response, StatusCode};
-use http_body::Body;
 use reattempt_core::guard::Refused;
 use reattempt_core::{
     Account, Budget, CallEnd, Classification, FailedAttempt, Failure, FailureKind, Schedule, SentAt, StopReason,
@@ -18,9 +19,11 @@ use reattempt_core::{
 use tokio::time::Sleep;
 use tower::BoxError;
 
-use super::message::{ResumableResponse, Target};
-use super::settings::Settings;
-use super::{BrokenOff, Mismatch, ResumePoint, Source};
+#[cfg(feature = "digest")]
+use super::digest::Digest;
+use super::message::Target;
+use super::settings::{Rules, Settings};
+use super::{BrokenOff, Mismatch, NotContinued, Part, ResumePoint, Source};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::context::CallContext;
@@ -29,7 +32,7 @@ use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, LastOutcome, Progress};
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
-use crate::protocol::{RequestProtocol, SavedClone, proof, refusal_in};
+use crate::protocol::{RequestProtocol, SavedClone, proof};
 
 /// The number of bytes after which the budget records a resume as a success. A server that breaks each time after fewer
 /// bytes uses up the budget.
@@ -47,6 +50,7 @@ pub(super) enum Break {
 pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
     source: R,
     settings: Arc<Settings<Backoff, B>>,
+    rules: Rules,
     context: CallContext,
     destination: Box<str>,
     /// The final target of the first request, if it is known.
@@ -55,11 +59,16 @@ pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
     is_as_requested: bool,
     /// `true` if an inner fallback replaced the first response.
     from_fallback: bool,
+    /// `true` if the whole content was sent in place of the rest, which is accepted once.
+    skipped_whole: bool,
     /// The time at which the first response head arrived.
     began: Instant,
     /// The number of the current attempt.
     number: u32,
     sent_at: SentAt,
+    /// The digest to verify, until the last byte.
+    #[cfg(feature = "digest")]
+    digest: Option<Digest>,
     /// The number of bytes read from the current part.
     gained: u64,
     /// `true` if the last resume's success was recorded in the budget.
@@ -98,7 +107,7 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
 
     /// Creates the state of a body that has not broken.
     pub(super) fn new(
-        settings: Arc<Settings<Backoff, B>>,
+        (settings, rules): (Arc<Settings<Backoff, B>>, Rules),
         context: CallContext,
         destination: Box<str>,
         source: R,
@@ -110,10 +119,14 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
         Self {
             source,
             settings,
+            rules,
             context,
             destination,
             is_as_requested: target.as_ref().is_some_and(|target| &*target.path == path),
             target,
+            skipped_whole: false,
+            #[cfg(feature = "digest")]
+            digest: rules.verify_digest.then(|| Digest::of(response.status, &response.headers)).flatten(),
             from_fallback: proof::is_from_fallback(Ok(&response.extensions)),
             began: Instant::now(),
             number: response.extensions.get::<Report>().map_or(1, |report| report.sent.max(1)),
@@ -127,14 +140,14 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Returns `true` if the caller or the settings forbid resumes.
-    pub(super) fn is_forbidden(&self) -> bool {
-        !self.context.saves(&self.settings.limits)
+    /// Returns `true` if the caller or the settings forbid resumes of this body.
+    pub(super) fn forbids(&self, point: &ResumePoint) -> bool {
+        !self.context.saves(&self.settings.limits) || self.rules.tags_only && !point.has_tag()
     }
 }
 
 impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
-    /// Records bytes that were read from the current part.
+    /// Records new bytes that were read from the current part.
     pub(super) fn receive(&mut self, bytes: u64, is_last: bool) {
         self.gained = self.gained.saturating_add(bytes);
         let Some(progress) = &mut self.progress else { return };
@@ -144,8 +157,25 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
             progress.account().settle(CallEnd::Succeeded, &self.destination, &self.settings.budget);
         }
         if is_last {
-            self.report_end(StopReason::Succeeded, Ok(None));
+            self.limit = None;
         }
+    }
+
+    /// Requests more, because a part has ended that contained only the beginning of the rest. If the part was small, it
+    /// counts as a break, so that a server cannot cause a request for each byte.
+    ///
+    /// # Errors
+    /// Returns the break if the body is not resumed.
+    pub(super) fn go_on(&mut self, point: &ResumePoint) -> Result<(), BoxError> {
+        if self.gained < WORTHWHILE {
+            return self.break_off(Break::Early(BrokenOff::at(point)));
+        }
+        if let Some(progress) = &mut self.progress {
+            progress.continue_at(&self.settings, &self.context, Instant::now(), self.number);
+        }
+        self.limit = None;
+        self.stage = self.send(point);
+        Ok(())
     }
 
     /// Decides whether to resume after a part breaks.
@@ -173,16 +203,21 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         self.failed(now, classification, None, Err(text))
     }
 
-    /// Ends the body, because the response does not continue it. Returns the break.
-    pub(super) fn give_up(&mut self, reason: &(dyn Error + 'static)) -> BoxError {
-        self.stop(StopReason::Permanent, Err(reason))
+    /// Ends the body, because the response does not continue it.
+    pub(super) fn give_up(&mut self, mismatch: Mismatch) -> BoxError {
+        let broke = self.stop(StopReason::Permanent, Err(&mismatch));
+        Box::new(NotContinued { mismatch, broke })
     }
 
     /// Polls for the part that continues the body.
     ///
     /// # Errors
     /// Returns the break if the body is not resumed.
-    pub(super) fn poll_part(&mut self, point: &ResumePoint, cx: &mut Context<'_>) -> Poll<Result<R::Body, BoxError>> {
+    pub(super) fn poll_part(
+        &mut self,
+        point: &ResumePoint,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(R::Body, Part), BoxError>> {
         if let Poll::Ready(part) = self.poll_stages(point, cx) {
             return Poll::Ready(part);
         }
@@ -198,7 +233,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         Poll::Ready(Err(self.stop(stop, Ok(None))))
     }
 
-    fn poll_stages(&mut self, point: &ResumePoint, cx: &mut Context<'_>) -> Poll<Result<R::Body, BoxError>> {
+    fn poll_stages(&mut self, point: &ResumePoint, cx: &mut Context<'_>) -> Poll<Result<(R::Body, Part), BoxError>> {
         loop {
             let next = match &mut self.stage {
                 Stage::Granted(granted) => {
@@ -273,36 +308,6 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         Stage::Sent(Box::pin(self.source.request_rest(point.clone())))
     }
 
-    /// Returns the part that continues the body, or `None` if another resume follows.
-    fn read_head(
-        &mut self,
-        outcome: Result<Response<R::Body>, BoxError>,
-        point: &ResumePoint,
-    ) -> Result<Option<R::Body>, BoxError> {
-        let now = Instant::now();
-        let (head, body) = match outcome {
-            Ok(response) => response.into_message().into_parts(),
-            Err(error) => {
-                let classification = self.classify_error(&*error);
-                return self.failed(now, classification, refusal_in(&*error), Err(chain(&*error))).map(|()| None);
-            }
-        };
-        let mismatch = match point.check(head.status, &head.headers) {
-            Ok(()) if !self.is_same_resource(&head) => return Err(self.give_up(&OtherResource)),
-            Ok(()) if body.size_hint().exact().is_some_and(|length| length != point.missing()) => Mismatch::Length,
-            Ok(()) => return Ok(Some(body)),
-            Err(mismatch) => mismatch,
-        };
-        drop(body);
-        let classification = self.classify_head(&head);
-        match classification.verdict {
-            Verdict::Transient(_) | Verdict::NotProcessed(_) if may_change(head.status) => {
-                self.failed(now, classification, None, Ok(head.status)).map(|()| None)
-            }
-            _ => Err(self.give_up(&mismatch)),
-        }
-    }
-
     /// Decides whether to resume again after a failed attempt, which ended with a status or an error text.
     fn failed(
         &mut self,
@@ -347,48 +352,12 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Returns `false` if redirects or a fallback led to a different resource than before. The host may differ if the
-    /// path is the requested one, because a set of endpoints probably chose it.
-    fn is_same_resource(&self, head: &Parts) -> bool {
-        let is_same_target = match (&self.target, head.extensions.get::<Target>()) {
-            (Some(first), Some(target)) => {
-                first.path == target.path && (self.is_as_requested || first.origin == target.origin)
-            }
-            (None, None) => true,
-            _ => false,
-        };
-        is_same_target && self.from_fallback == proof::is_from_fallback(Ok(&head.extensions))
-    }
-
     fn classify_error(&self, error: &(dyn Error + 'static)) -> Classification {
         let options = self.context.options.as_ref();
         let judged = self.settings.protocol.classify_error(error, options, NO_REQUEST);
         judged.unless_doubted(Err(error), |_| false)
     }
-
-    fn classify_head(&self, head: &Parts) -> Classification {
-        let options: Option<&CallOptions> = self.context.options.as_ref();
-        let judged = self.settings.protocol.classify_response(head.status, &head.headers, options, NO_REQUEST);
-        judged.unless_doubted(Ok(&head.extensions), |_| false)
-    }
 }
 
 /// Classifiers do not get a request, because the request for the rest differs from the caller's.
 const NO_REQUEST: Option<&SavedClone<()>> = None;
-
-/// Returns `false` if the status proves that the content changed, whatever a classifier returns.
-fn may_change(status: StatusCode) -> bool {
-    status.is_client_error() && status != StatusCode::RANGE_NOT_SATISFIABLE || status.is_server_error()
-}
-
-/// The error for a redirect or fallback to a different resource, where an equal validator proves nothing.
-#[derive(Debug)]
-struct OtherResource;
-
-impl fmt::Display for OtherResource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the response does not continue the body: a redirect or a fallback led to another resource")
-    }
-}
-
-impl Error for OtherResource {}
