@@ -38,10 +38,8 @@ async fn main() -> Result<(), BoxError> {
 
     // Custom parts. A setting that contradicts another one is an error.
     // This breaker opens at once, and for 10 s from the first time on, so that the example ends soon.
-    let breaker = CircuitBreaker::rate()
-        .consecutive_failures(5)
-        .min_failing_time(Duration::ZERO)
-        .first_open_time(Duration::ZERO);
+    let breaker =
+        CircuitBreaker::rate().consecutive_failures(5).min_failing_time(Duration::ZERO).first_open_time(Duration::ZERO);
     let layer = StandardLayer::http()
         .retry(RetryPolicy::http().max_attempts(2).boxed_errors())
         .attempt_timeout(Duration::from_millis(200))
