@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full};
+use reattempt::resume::NotContinued;
 use reattempt::{CallOptions, Deadline};
 use reattempt_testing::{ms, secs};
 use tokio::runtime::Builder;
@@ -45,7 +46,7 @@ pub(crate) enum End {
 pub(crate) struct Read {
     pub(crate) name: String,
     pub(crate) data: Vec<u8>,
-    /// The text of the error that ended the body.
+    /// The text of the break that ended the body.
     pub(crate) error: Option<String>,
 }
 
@@ -195,13 +196,21 @@ async fn read(response: Response<AnyBody>) -> Option<Read> {
         match frame {
             Ok(frame) => data.extend_from_slice(frame.data_ref().unwrap()),
             Err(failed) => {
-                error = Some(failed.to_string());
+                error = Some(break_in(failed).to_string());
                 break;
             }
         }
     }
     let name = head.headers.get(file::NAME)?.to_str().unwrap().into();
     Some(Read { name, data, error })
+}
+
+/// Returns the break itself, without what the resume layers say of the answers that do not continue the body.
+fn break_in(error: BoxError) -> BoxError {
+    match error.downcast::<NotContinued>() {
+        Ok(refused) => break_in(refused.into_break()),
+        Err(error) => error,
+    }
 }
 
 fn request(call: &Call, number: usize) -> Request<RequestBody> {
