@@ -72,7 +72,7 @@ impl std::fmt::Display for State {
 ///
 /// If the store has no state for the key, `state` is `None`, and the bucket is full. `now` is the store's time in
 /// milliseconds. `earned`, `cost` and `least` are millionths of a token. A process that has had no success at the
-/// destination passes [`CAPACITY`] as `least`, so it leaves the last tokens to the others (FB-2).
+/// destination passes [`CAPACITY`] as `least`, so it leaves the last tokens to the others.
 ///
 /// Below the capacity, time adds half a token per second. Above it, the excess halves every second. If the clock goes
 /// backwards, no tokens are added until it has caught up. If the time of `state` is ahead of `now` by more than

@@ -56,6 +56,7 @@ fn moved(known: u64, sample: u64) -> u64 {
     next.max(1)
 }
 
+// Under loom, atomics exist only inside a model.
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

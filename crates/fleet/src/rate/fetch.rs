@@ -59,9 +59,15 @@ impl Fetch {
 
     fn on_late(&self) {
         self.shared.tally.late.fetch_add(1, Ordering::Relaxed);
-        let woken = self.portion.supply().queue.first_wakers(1);
+        let mut supply = self.portion.supply();
+        let woken = supply.queue.first_wakers(1);
+        let is_alone = supply.is_alone(&self.shared.outage, self.now());
+        drop(supply);
         woken.into_iter().for_each(Waker::wake);
-        self.report(&FleetRateEvent::Late);
+        // A process that owes too many calls is not alone: it waits for the answer.
+        if is_alone {
+            self.report(&FleetRateEvent::Late);
+        }
     }
 
     fn on_answer(&self, taken: Taken) {

@@ -123,7 +123,8 @@ impl FleetRateLimit {
     /// longer is.
     ///
     /// The function runs in the task that asked the store, so it must not block. A panic ends this task and nothing
-    /// else. The function is not called while a thread unwinds.
+    /// else. Without a tokio runtime there is no task, so the function runs in the call, which its panic reaches. The
+    /// function is not called while a thread unwinds.
     pub fn on_event(self, on: impl Fn(&str, &FleetRateEvent<'_>) + Send + Sync + 'static) -> Self {
         let Shared { prefix, patience, .. } = &*self.0;
         self.with(prefix.clone(), *patience, Some(Arc::new(on)))

@@ -4,6 +4,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 mod budget;
+mod events;
 mod memory;
 mod messages;
 #[cfg(feature = "opentelemetry")]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use reattempt_control::{Limit, RateLimit};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Reason, Refused, Resume};
-use reattempt_fleet::rate::{FleetRateLimit, FleetRateTicket, Rate, Taken};
+use reattempt_fleet::rate::{FleetRateEvent, FleetRateLimit, FleetRateTicket, Rate, Taken};
 use reattempt_fleet::{MemoryStore, RateStore, Taking};
 use tokio::time::{Instant, advance, sleep, sleep_until};
 
@@ -260,6 +260,23 @@ async fn event_says_when_a_process_is_alone() {
     assert_eq!(events.lock().unwrap()[1..], ["a Shared"]);
     let stats = process.limit.stats();
     assert!((6..=7).contains(&stats.failed) && stats.late == 0, "{stats:?}");
+}
+
+/// While a process owes more than its own burst, it awaits late answers and is not alone, so no event says that it is.
+// L-3, L-5
+#[tokio::test(start_paused = true)]
+async fn process_that_owes_too_much_is_not_alone() {
+    let store = Faulty { takes: Duration::from_millis(60), ..Faulty::new() };
+    let late = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&late);
+    let local = RateLimit::new(Limit::per_second(1000), 1).no_queue();
+    let limit = FleetRateLimit::new(store, rate(10, 1), local).on_event(move |_, event| {
+        count.fetch_add(u32::from(matches!(event, FleetRateEvent::Late)), Ordering::Relaxed);
+    });
+    let process = Process { limit, start: Instant::now() };
+    process.send_all(10).await;
+    let (late, answers) = (late.load(Ordering::Relaxed), process.limit.stats().late);
+    assert!(late > 0 && u64::from(late) < answers / 2, "{late} of {answers}");
 }
 
 /// A question may end while its thread unwinds. The observer is not notified then: a second panic would abort.
