@@ -84,13 +84,27 @@ impl Api<'_> {
             let found = self.modules.resolve(at, &path).filter(|_| !external);
             match found {
                 Some(Destination { module, item: None, .. }) if name == "*" => self.module(&module, public),
-                Some(Destination { module, item: None, .. }) => self.module(&module, &shown),
-                Some(Destination { module, item: Some(item), .. }) => self.item(&module, &item, shown),
+                Some(Destination { module, item: None, .. }) => {
+                    self.module(&module, &shown);
+                    self.conditions(&shown, item);
+                }
+                Some(Destination { module, item: Some(item), .. }) => {
+                    // A function and a module may have the same name.
+                    self.module(&path, &shown);
+                    self.item(&module, &item, shown);
+                }
                 None => {
                     let path = path.join("::");
                     self.lines.insert(format!("{shown}: {}use {path}", cfg(&item.attrs)));
                 }
             }
+        }
+    }
+
+    /// Adds the conditions of a re-exported module to its line.
+    fn conditions(&mut self, shown: &str, item: &syn::ItemUse) {
+        if self.lines.remove(&format!("{shown}: mod")) {
+            self.lines.insert(format!("{shown}: {}mod", cfg(&item.attrs)));
         }
     }
 

@@ -135,6 +135,13 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         self.tokens(call.tokens.clone());
     }
 
+    /// The paths in a definition are those of its callers.
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        if item.ident.is_none() {
+            visit::visit_item_macro(self, item);
+        }
+    }
+
     fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
         if !is_test(&function.attrs) {
             visit::visit_impl_item_fn(self, function);

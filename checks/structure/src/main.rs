@@ -83,8 +83,11 @@ fn run() -> Result<(), String> {
     }
     let mut texts = report::compare(&violations, &known);
     for (folder, modules) in &crates {
-        texts.extend(api(&root, folder, modules, update)?);
+        if folder != rules::FACADE {
+            texts.extend(api(&root, folder, modules, update)?);
+        }
     }
+    texts.extend(api(&root, rules::FACADE, &facade(crates), update)?);
     if texts.is_empty() { Ok(()) } else { Err(texts.join("\n\n")) }
 }
 
@@ -97,6 +100,21 @@ fn crates(sources: &mut Sources) -> Result<Vec<(String, Modules)>, String> {
     let roots: Vec<_> = sources.keys().filter_map(|path| Some((folder(path)?, path.clone()))).collect();
     let modules = roots.into_iter().map(|(folder, root)| Ok((folder, Modules::of_crate(sources, &root)?)));
     modules.collect()
+}
+
+/// Returns the modules of the facade, and those of the crates whose items it exports.
+fn facade(crates: Vec<(String, Modules)>) -> Modules {
+    let mut facade = Modules::default();
+    let mut below = vec![];
+    for (folder, modules) in crates {
+        match folder.strip_prefix("crates/") {
+            _ if folder == rules::FACADE => facade = modules,
+            Some(name) if rules::BELOW_FACADE.contains(&name) => below.push((format!("reattempt_{name}"), modules)),
+            _ => {}
+        }
+    }
+    below.into_iter().for_each(|(name, modules)| facade.add_crate(&name, modules));
+    facade
 }
 
 /// Finds the cycles of a crate, at its root and inside each module.

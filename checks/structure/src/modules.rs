@@ -40,9 +40,9 @@ pub(crate) struct Destination {
     pub(crate) through: Vec<ModulePath>,
 }
 
-/// The modules of a crate by path.
+/// The modules of a crate by path. Those of other crates may be below the crate's name.
 #[derive(Default)]
-pub(crate) struct Modules(pub(crate) BTreeMap<ModulePath, Module>);
+pub(crate) struct Modules(pub(crate) BTreeMap<ModulePath, Module>, BTreeSet<String>);
 
 impl Modules {
     /// Reads the modules of a crate, starting from its root file.
@@ -54,6 +54,19 @@ impl Modules {
         let items = std::mem::take(&mut source.items);
         modules.insert(sources, vec![], root, 0, None, items)?;
         Ok(modules)
+    }
+
+    /// Adds another crate, so that paths that begin with its name lead into it.
+    pub(crate) fn add_crate(&mut self, name: &str, other: Self) {
+        self.1.insert(name.to_owned());
+        for (path, module) in other.0 {
+            self.0.insert([vec![name.to_owned()], path].concat(), module);
+        }
+    }
+
+    /// Returns the root of the crate that contains a module.
+    fn root_of(&self, module: &[String]) -> ModulePath {
+        module.first().filter(|name| self.1.contains(*name)).cloned().into_iter().collect()
     }
 
     /// Adds a module and those inside it. `inline` counts the modules around it in the same file.
@@ -105,7 +118,7 @@ impl Modules {
         let depth = depth.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
         match first.as_str() {
-            "crate" => self.walk(vec![], rest, false, depth),
+            "crate" => self.walk(self.root_of(from), rest, false, depth),
             "self" | "super" => {
                 let at = if first == "self" { from } else { from.split_last()?.1 };
                 match rest.first().is_some_and(|next| next == "super") {
@@ -113,6 +126,7 @@ impl Modules {
                     false => self.walk(at.to_vec(), rest, false, depth),
                 }
             }
+            name if self.1.contains(name) => self.walk(vec![first.clone()], rest, false, depth),
             _ => self.walk(from.to_vec(), path, true, depth),
         }
     }

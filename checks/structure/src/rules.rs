@@ -59,8 +59,16 @@ pub(crate) const SHELLS: &[(&[&str], &str)] = &[];
 /// The words that no doc comment opens with.
 pub(crate) const OPENINGS: &[&str] = &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
 
-/// The folder in which no module mentions gRPC: a new module is generic until it is listed below.
-pub(crate) const GENERIC: &str = "crates/reattempt/src/";
+/// The folders in which no module mentions gRPC: a new module is generic until it is listed below.
+pub(crate) const GENERIC: &[&str] = &[
+    "crates/endpoints/src/",
+    "crates/engine/src/",
+    "crates/fallback/src/",
+    "crates/guard/src/",
+    "crates/reattempt/src/",
+    "crates/resume/src/",
+    "crates/telemetry/src/",
+];
 
 /// The words that mention gRPC: a library, and the names of codes that HTTP does not have. So do `grpc` inside any word
 /// and a service config.
@@ -85,45 +93,41 @@ pub(crate) const GRPC_WORDS: &[&str] = &[
 
 /// The files and folders below [`GENERIC`] that may mention gRPC, each with its reason.
 pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
-    ("crates/reattempt/src/grpc/", "the module of everything that is gRPC's"),
-    ("crates/reattempt/src/lib.rs", "the features and the re-exports"),
+    ("crates/endpoints/src/grpc.rs", "its part of this layer"),
+    ("crates/engine/src/grpc/", "the module of everything that is gRPC's"),
+    ("crates/engine/src/protocol/origin.rs", "the compiler's message that names gRPC's layer"),
+    ("crates/engine/src/wall.rs", "the names that its part of a layer needs"),
+    ("crates/fallback/src/grpc/", "its part of this layer"),
+    ("crates/guard/src/grpc.rs", "its part of this layer"),
+    ("crates/guard/src/shed/grpc.rs", "its part of this layer"),
+    ("crates/reattempt/src/grpc.rs", "the page of its names"),
     ("crates/reattempt/src/guide/mod.rs", "a page for each client, tonic's among them"),
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
-    ("crates/reattempt/src/protocol/origin.rs", "the compiler's message that names gRPC's layer"),
+    ("crates/reattempt/src/standard/grpc.rs", "its part of this layer"),
+    ("crates/telemetry/src/grpc/", "its part of this layer"),
+    ("/lib.rs", "the features, the modules and the re-exports"),
+    ("/shed/mod.rs", "the modules"),
+    ("/standard/mod.rs", "the modules"),
 ];
 
-/// The layers inside `reattempt`, from the ground up; no module imports one above it. Each module is listed.
+/// The layers inside the engine, from the ground up; no module imports one above it. Each module is listed.
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["accessors", "error_mode", "send", "shared"],
     &["protocol", "reqwest_ext"],
     &["policy"],
-    &["retry", "hedge", "guard", "linger", "operation"],
-    &["endpoints"],
-    &[
-        "body",
-        "budget",
-        "classify",
-        "error",
-        "guide",
-        "observe",
-        "order",
-        "policies",
-        "profile",
-        "report",
-        "schedule",
-        "fallback",
-        "fresh",
-        "resume",
-        "shed",
-        "standard",
-        "telemetry",
-    ],
+    &["retry", "hedge", "linger", "operation"],
+    &["body", "budget", "classify", "error", "fresh", "observe", "profile", "report", "schedule"],
     &["grpc"],
+    &["wall"],
 ];
 
 /// The crate that has these layers.
-pub(crate) const LAYERED: &str = "crates/reattempt";
+pub(crate) const LAYERED: &str = "crates/engine";
+
+/// The crate that users depend on, and the crates whose items it exports, by folder.
+pub(crate) const FACADE: &str = "crates/reattempt";
+pub(crate) const BELOW_FACADE: &[&str] = &["endpoints", "engine", "fallback", "guard", "resume", "telemetry"];
 
 /// The imports from a module of that crate that no layer forbids, each pair with its reason.
 pub(crate) const FORBIDDEN: &[(&str, &str, &str)] = &[

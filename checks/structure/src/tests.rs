@@ -174,8 +174,8 @@ fn lines_of(rule: Rule, path: &str, text: &str) -> Vec<usize> {
 #[test]
 fn grpc_is_found_in_generic_modules_only() {
     let text = "/// As gRPC does.\nfn f() { x::Grpc }\n#[cfg(test)]\nmod tests { use x::Grpc; }";
-    assert_eq!(lines_of(Rule::Grpc, "crates/reattempt/src/retry/a.rs", text), [1, 2]);
-    assert!(lines_of(Rule::Grpc, "crates/reattempt/src/grpc/a.rs", text).is_empty());
+    assert_eq!(lines_of(Rule::Grpc, "crates/engine/src/retry/a.rs", text), [1, 2]);
+    assert!(lines_of(Rule::Grpc, "crates/engine/src/grpc/a.rs", text).is_empty());
     assert!(lines_of(Rule::Grpc, "crates/grpc/src/a.rs", text).is_empty());
 }
 
@@ -183,9 +183,9 @@ fn grpc_is_found_in_generic_modules_only() {
 fn words_of_grpc_are_found_as_whole_words() {
     let text = "/// As tonic does.\n/// 429, RESOURCE_EXHAUSTED\n/// (UNAVAILABLE)\nuse tonic::Code;\n\
                 /// A Service config.\nfn service_config() {}\n";
-    assert_eq!(lines_of(Rule::Grpc, "crates/reattempt/src/a.rs", text), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(lines_of(Rule::Grpc, "crates/engine/src/a.rs", text), [1, 2, 3, 4, 5, 6]);
     let harmless = "/// Monotonic, unavailable, unknown.\nuse S::SERVICE_UNAVAILABLE;\nuse S::NOT_FOUND;";
-    assert!(lines_of(Rule::Grpc, "crates/reattempt/src/a.rs", harmless).is_empty());
+    assert!(lines_of(Rule::Grpc, "crates/engine/src/a.rs", harmless).is_empty());
 }
 
 #[test]

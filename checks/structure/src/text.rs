@@ -28,8 +28,8 @@ pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
 
 /// Finds the lines of generic modules that mention gRPC.
 fn grpc(source: &Source) -> impl Iterator<Item = (usize, &str)> {
-    let generic =
-        source.path.starts_with(GENERIC) && !GRPC_ALLOWED.iter().any(|(allowed, _)| source.path.starts_with(allowed));
+    let generic = GENERIC.iter().any(|folder| source.path.starts_with(folder))
+        && !GRPC_ALLOWED.iter().any(|(allowed, _)| source.path.starts_with(allowed) || source.path.ends_with(allowed));
     let lines = source.lines_outside_tests();
     let found = lines.filter(move |(_, line)| generic && mentions_grpc(line));
     found.map(|(number, line)| (number, line.trim()))

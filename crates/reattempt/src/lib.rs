@@ -102,94 +102,44 @@
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(
-    not(feature = "grpc"),
-    allow(dead_code, unused_imports, reason = "the protocol with method overrides and trailers is absent")
-)]
-#![cfg_attr(
-    not(feature = "http"),
-    allow(unnameable_types, unreachable_pub, reason = "the modules that export what layers share are absent")
-)]
 
-#[cfg(feature = "http")]
-mod accessors;
-mod call;
-#[cfg(feature = "http")]
-mod error_mode;
-mod policy;
-#[cfg(feature = "reqwest")]
-mod reqwest_ext;
-#[cfg(feature = "http")]
-mod send;
-#[cfg(feature = "http")]
-mod shared;
-
-#[cfg(feature = "http")]
-pub mod body;
-pub mod budget;
-pub mod classify;
-#[cfg(feature = "http")]
-pub mod endpoints;
-pub mod error;
-#[cfg(feature = "http")]
-pub mod fallback;
-#[cfg(feature = "http")]
-pub mod fresh;
 #[cfg(feature = "grpc")]
+#[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
 pub mod grpc;
 #[cfg(feature = "http")]
-pub mod guard;
-#[cfg(feature = "http")]
 pub mod guide;
-#[cfg(feature = "http")]
-pub mod hedge;
-#[cfg(feature = "http")]
-pub mod linger;
-pub mod observe;
-pub mod operation;
 #[cfg(feature = "http")]
 pub mod order;
 #[cfg(feature = "http")]
 pub mod policies;
-pub mod profile;
-#[cfg(feature = "http")]
-pub mod protocol;
-pub mod report;
-#[cfg(feature = "http")]
-pub mod resume;
-pub mod retry;
-pub mod schedule;
-#[cfg(feature = "http")]
-pub mod shed;
 #[cfg(feature = "http")]
 pub mod standard;
-#[cfg(all(feature = "http", any(feature = "opentelemetry", feature = "tracing")))]
-#[cfg_attr(docsrs, doc(cfg(any(feature = "opentelemetry", feature = "tracing"))))]
-pub mod telemetry;
 
 /// The README, whose examples are compiled as doctests.
 #[cfg(all(doctest, feature = "hyper", feature = "reqwest", feature = "tonic"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-pub use call::deadline::Deadline;
-pub use call::options::CallOptions;
-pub use call::report::Report;
-#[cfg(feature = "http")]
-pub use call::timed_out::TimedOut;
-pub use operation::retrying::retry;
-pub use policy::RetryPolicy;
-#[cfg(feature = "http")]
-pub use protocol::settings::Http;
-pub use reattempt_control::RetryBudget;
-pub use reattempt_core::{StopReason, Verdict};
-#[cfg(feature = "http")]
-pub use reattempt_replay::ReplayBody;
 #[cfg(feature = "reqwest")]
-pub use reqwest_ext::ReqwestExt;
+#[doc(inline)]
+pub use reattempt_engine::ReqwestExt;
+#[doc(inline)]
+pub use reattempt_engine::{
+    CallOptions, Deadline, Report, RetryBudget, RetryPolicy, StopReason, Verdict, budget, classify, error, observe,
+    operation, profile, report, retry, schedule,
+};
 #[cfg(feature = "http")]
-pub use retry::layer::RetryLayer;
+#[doc(inline)]
+pub use reattempt_engine::{
+    Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, fresh, hedge, linger, protocol,
+};
+#[cfg(all(feature = "http", any(feature = "opentelemetry", feature = "tracing")))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "opentelemetry", feature = "tracing"))))]
+#[doc(inline)]
+pub use reattempt_telemetry as telemetry;
 #[cfg(feature = "http")]
-pub use retry::service::Retry;
-#[cfg(feature = "http")]
-pub use send::check;
+#[doc(inline)]
+pub use {
+    reattempt_endpoints as endpoints, reattempt_fallback as fallback, reattempt_guard as guard, reattempt_guard::shed,
+    reattempt_resume as resume,
+};

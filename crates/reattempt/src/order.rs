@@ -7,23 +7,23 @@
 //! | order | layer | reason |
 //! |---|---|---|
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
-//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces an outcome only after all other layers have given up. Inside the retry layer, its outcomes never prove that a request was not processed. Only repeatable requests would then be retried, and an idempotency key would not count once the [backup](crate::fallback::Backup) was called |
+//! | 2 | a fallback ([`FallbackLayer`](reattempt_fallback::FallbackLayer)) | it replaces an outcome only after all other layers have given up. Inside the retry layer, its outcomes never prove that a request was not processed. Only repeatable requests would then be retried, and an idempotency key would not count once the [backup](reattempt_fallback::Backup) was called |
 //! | 3 | an overall timeout, tower's `Timeout` | limits the time of all attempts together, and cancels them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a separate call, so a POST is not repeated because a later hop failed |
-//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error, after which this layer resumes the download. No layer inside this one may change the bytes of a body: a range counts the bytes of the server. Decoders (tower-http's `Decompression`) therefore belong outside, and a layer that checks a digest of each response belongs inside |
+//! | 6 | resuming downloads ([`ResumeLayer`](reattempt_resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error, after which this layer resumes the download. No layer inside this one may change the bytes of a body: a range counts the bytes of the server. Decoders (tower-http's `Decompression`) therefore belong outside, and a layer that checks a digest of each response belongs inside |
 //! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
 //! | 8 | **the retry layer** | |
-//! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
-//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and fits into the call's remaining time. A hedge does not wait: if it is refused, the attempts in flight continue |
-//! | 11 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that the call has not tried. A guard outside this layer has one state for the whole service; a guard inside it has one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
+//! | 9 | hedging ([`HedgeLayer`](reattempt_engine::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
+//! | 10 | guards ([`GuardLayer`](reattempt_guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and fits into the call's remaining time. A hedge does not wait: if it is refused, the attempts in flight continue |
+//! | 11 | several servers ([`EndpointsLayer`](reattempt_endpoints::EndpointsLayer), [`Balanced`](reattempt_endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that the call has not tried. A guard outside this layer has one state for the whole service; a guard inside it has one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
 //! | 12 | `Buffer` | its clones share one worker, and its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
 //! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
 //! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
 //! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
-//! | 17 | reading late answers ([`LingerLayer`](crate::linger::LingerLayer)), for hedges and attempt timeouts over HTTP/2 | only the client's own future can go on in the background after a layer has dropped it |
-//! | innermost | the client, or one with a pool and one without ([`FreshRetries`](crate::fresh::FreshRetries)) | no layer that sends later is between them and the retry layer |
+//! | 17 | reading late answers ([`LingerLayer`](reattempt_engine::linger::LingerLayer)), for hedges and attempt timeouts over HTTP/2 | only the client's own future can go on in the background after a layer has dropped it |
+//! | innermost | the client, or one with a pool and one without ([`FreshRetries`](reattempt_engine::fresh::FreshRetries)) | no layer that sends later is between them and the retry layer |
 //!
 //! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit
 //! is released during the wait. A tonic interceptor cannot retry a call, because the interceptor does not send it. Put
@@ -92,10 +92,11 @@
 //!
 //! # Slow uploads
 //!
-//! A [`ShedLayer`](crate::shed::ShedLayer) admits a call as soon as its head has arrived. The call holds its place
-//! while the service reads the request body. Callers that send single bytes slowly could therefore take every place.
-//! tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body. tower-http's
-//! `RequestBodyTimeoutLayer` limits only the time between two frames, and such callers stay below that limit.
+//! A [`ShedLayer`](reattempt_guard::shed::ShedLayer) admits a call as soon as its head has arrived. The call holds its
+//! place while the service reads the request body. Callers that send single bytes slowly could therefore take every
+//! place. tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body.
+//! tower-http's `RequestBodyTimeoutLayer` limits only the time between two frames, and such callers stay below that
+//! limit.
 //!
 //! ```
 //! use std::convert::Infallible;

@@ -8,11 +8,13 @@ use reattempt_core::guard::SharedGuard;
 use tower_service::Service;
 
 use super::PolicyStack;
-use crate::endpoints::{BaseUrl, EndpointGuard, Rewrite, direct};
-use crate::error_mode::ErrorMode;
-use crate::guard::contract::{GuardOutcome, ResponseFuture};
-use crate::guard::{Guarded, Shared};
-use crate::protocol::{ReadRequest, RequestProtocol};
+use reattempt_endpoints::wall::direct;
+use reattempt_endpoints::{BaseUrl, EndpointGuard, Rewrite};
+use reattempt_engine::error::ErrorMode;
+use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
+use reattempt_guard::Guarded;
+use reattempt_guard::contract::{GuardOutcome, ResponseFuture};
+use reattempt_guard::wall::Shared;
 
 /// The error mode of a table's clients.
 type Errors<P> = <P as RequestProtocol>::Errors;

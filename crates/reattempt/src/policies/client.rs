@@ -10,11 +10,12 @@ use tower_service::Service;
 
 use super::attempts::{Attempts, Seat};
 use super::{PolicyHandle, PolicyTable, TablePolicy};
-use crate::call::options::CallOptions;
-use crate::protocol::{ReadRequest, RequestProtocol};
-use crate::retry::Retry;
-use crate::send::{Sending, send_method};
-use crate::shared::Shared as Retries;
+use reattempt_engine::CallOptions;
+use reattempt_engine::Retry;
+use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
+use reattempt_engine::wall::Sending;
+use reattempt_engine::wall::Shared as Retries;
+use reattempt_engine::wall::send_method;
 
 /// A client whose calls are retried under one of the policies.
 type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;
@@ -22,7 +23,7 @@ type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;
 /// A client that chooses a policy from a table for each call, created by [`PolicyTableLayer`](super::PolicyTableLayer).
 ///
 /// Cloning it clones the inner service; everything else is shared. The error type is the same as for a
-/// [guarded](crate::guard::Guarded) client: tower's `BoxError` for HTTP. A protocol that can express a refusal as a
+/// [guarded](reattempt_guard::Guarded) client: tower's `BoxError` for HTTP. A protocol that can express a refusal as a
 /// response keeps the inner service's error type.
 ///
 /// A call that succeeds on the first attempt loads the table once. It takes no lock and does not allocate, unless its

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 
 use super::PolicyTable;
-use crate::protocol::RequestProtocol;
+use reattempt_engine::protocol::RequestProtocol;
 
 /// A handle to the current [`PolicyTable`], which can be replaced at any time.
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 use tower_layer::Layer;
 
 use super::{PolicyClient, PolicyHandle};
-use crate::protocol::RequestProtocol;
+use reattempt_engine::protocol::RequestProtocol;
 
 impl<P: RequestProtocol> PolicyHandle<P> {
     /// Creates a layer whose clients use this handle's current table.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use reattempt_core::guard::SharedGuard;
 use reattempt_core::{Budget, SharedSchedule};
 
-use crate::endpoints::EndpointsLayer;
-use crate::guard::GuardLayer;
-use crate::policy::RetryPolicy;
-use crate::protocol::RequestProtocol;
+use reattempt_endpoints::EndpointsLayer;
+use reattempt_engine::RetryPolicy;
+use reattempt_engine::protocol::RequestProtocol;
+use reattempt_guard::GuardLayer;
 
 /// The type-erased budget of the policies in a table.
 pub type TableBudget = Arc<dyn Budget>;
@@ -53,7 +53,7 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
     /// Sets the guards of each attempt. Guards decide in the given order. Default: none.
     ///
     /// Each admitted attempt allocates once per guard and once per pair of guards
-    /// ([`erase`](crate::guard::contract::erase)).
+    /// ([`erase`](reattempt_guard::contract::erase)).
     pub fn guarded_by(self, guards: impl IntoIterator<Item = SharedGuard, IntoIter: DoubleEndedIterator>) -> Self {
         let chained = |rest, first| reattempt_core::guard::erase((first, rest));
         let all = guards.into_iter().rev().reduce(chained);

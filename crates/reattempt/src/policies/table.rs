@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::PolicyStack;
-use crate::call::request_view::RequestView;
-use crate::protocol::RequestProtocol;
+use reattempt_engine::classify::RequestView;
+use reattempt_engine::protocol::RequestProtocol;
 
 /// A condition on a request.
 type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;

@@ -4,9 +4,9 @@ use reattempt_control::{Bulkhead, CircuitBreaker};
 use tower_layer::Layer;
 
 use super::{AttemptPolicy, StandardGuards, StandardLayer};
-use crate::endpoints::{BaseUrl, Directed, Endpoints, EndpointsHandle, EndpointsLayer, Urls};
-use crate::guard::{GuardLayer, Guarded};
-use crate::protocol::RequestProtocol;
+use reattempt_endpoints::{BaseUrl, Directed, Endpoints, EndpointsHandle, EndpointsLayer, Urls};
+use reattempt_engine::protocol::RequestProtocol;
+use reattempt_guard::{GuardLayer, Guarded};
 
 /// The layers inside the breaker of a standard stack with several servers: the endpoints, and each endpoint's limit on
 /// calls in flight.
@@ -27,11 +27,12 @@ impl<S, P: RequestProtocol + Clone, Mode> Layer<S> for StandardEndpoints<P, Mode
 impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Sends each attempt to one of several base URLs through one client.
     ///
-    /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
-    /// and the time limits still cover all endpoints together. The limit on calls in flight applies to each endpoint:
-    /// 64 by default, or the one from [`limits`](Self::limits). If an endpoint has no place left, a retried or hedged
-    /// call's attempt goes to another one immediately. The limit's key is the destination of the rewritten request, so
-    /// a custom [`destination`](crate::Http::destination) function must return a different value for each endpoint.
+    /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](reattempt_endpoints::)). The
+    /// breaker and the time limits still cover all endpoints together. The limit on calls in flight applies to each
+    /// endpoint: 64 by default, or the one from [`limits`](Self::limits). If an endpoint has no place left, a retried
+    /// or hedged call's attempt goes to another one immediately. The limit's key is the destination of the rewritten
+    /// request, so a custom [`destination`](crate::Http::destination) function must return a different value for each
+    /// endpoint.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise, it would refuse all calls if one endpoint
     /// failed 20 calls in a row. The default breaker opens if half of the attempts across all endpoints fail. On a
@@ -79,7 +80,7 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
         endpoints: Endpoints<Urls>,
     ) -> StandardLayer<CircuitBreaker, Policy, O, StandardEndpoints<Policy::Protocol, Policy::Errors>> {
         let Self { policy, guards, mut times, outer, .. } = self;
-        times.endpoint = endpoints.settings.attempt_timeout;
+        times.endpoint = endpoints.get_attempt_timeout();
         let (mut breaker, bulkhead) = guards.guard().clone();
         if times.breaker_is_default {
             // If one endpoint fails, all its calls in flight may fail consecutively, although the service works.

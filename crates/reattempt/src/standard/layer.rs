@@ -9,12 +9,12 @@ use reattempt_schedule_exponential::Exponential;
 use tower_layer::{Identity, Layer, Stack};
 
 use super::{AttemptPolicy, Standard};
-use crate::error_mode::BoxedError;
-use crate::fallback::FallbackLayer;
-use crate::guard::{GuardLayer, Guarded};
-use crate::hedge::HedgePolicy;
-use crate::policy::RetryPolicy;
-use crate::protocol::Http;
+use reattempt_engine::Http;
+use reattempt_engine::RetryPolicy;
+use reattempt_engine::error::BoxedError;
+use reattempt_engine::hedge::HedgePolicy;
+use reattempt_fallback::FallbackLayer;
+use reattempt_guard::{GuardLayer, Guarded};
 
 /// The guards of the standard stack.
 pub type StandardGuards = (CircuitBreaker, Bulkhead);
@@ -39,7 +39,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// other.
 ///
 /// While the breaker is open, calls fail immediately, except in the last second before a probe (see
-/// [refusals](crate::guard#refusals)). The settings in this example are compatible:
+/// [refusals](reattempt_guard::#refusals)). The settings in this example are compatible:
 ///
 /// ```
 /// use std::time::Duration;
@@ -106,7 +106,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const IN_FLIGHT: u32 = 64;
 
 impl StandardLayer {
-    /// Creates the stack for HTTP requests, including [reqwest's](crate::guard#reqwest).
+    /// Creates the stack for HTTP requests, including [reqwest's](reattempt_guard::#reqwest).
     pub fn http() -> Self {
         Self::new(RetryPolicy::http().boxed_errors())
     }
@@ -168,7 +168,7 @@ impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
     }
 
     /// Uses this hedging policy instead of retries: a slow call is sent again while its first attempt is in flight.
-    /// Read the hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before
+    /// Read the hazards of [`HedgeLayer`](reattempt_engine::hedge::HedgeLayer) first. Call this before
     /// [`endpoints`](StandardLayer::endpoints), [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// A hedge does not wait for a guard. If a guard refuses it, the first attempt continues. After a failed attempt,
@@ -319,7 +319,7 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     ///   in flight.
     /// * The retry policy has no attempt timeout, which would be outside the guards.
     /// * A fixed hedge [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
-    /// * The endpoints' own [`attempt_timeout`](crate::endpoints::Endpoints::attempt_timeout) is below that of the
+    /// * The endpoints' own [`attempt_timeout`](reattempt_endpoints::Endpoints::attempt_timeout) is below that of the
     ///   stack.
     pub fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");

@@ -10,7 +10,7 @@
 //! | part, from the outside in | default | reason |
 //! |---|---|---|
 //! | total time of a call | 30 s | like `max_elapsed`: most callers have given up by then |
-//! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](crate::RetryPolicy) for retries |
+//! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](reattempt_engine::RetryPolicy) for retries |
 //! | circuit breaker per destination | opens for 10 s if half of at least 20 attempts within 60 s fail | if 30 % of attempts fail, retries still help |
 //! | calls in flight per destination | 64; further calls are refused | a slow server cannot hold all of the client's tasks and connections |
 //! | attempt timeout, up to the response head | 10 s, at most half of the total time | leaves time for another attempt |
@@ -18,8 +18,8 @@
 //!
 //! [`StandardLayer`] lists the setter for each part. Hedges can replace retries. If two settings contradict each other,
 //! [`checked`](StandardLayer::checked) returns an error that names both. The parts of the stack are also separate
-//! layers: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
-//! [`GuardLayer`](crate::guard::GuardLayer).
+//! layers: [`RetryLayer`](reattempt_engine::RetryLayer), [`HedgeLayer`](reattempt_engine::hedge::HedgeLayer) and
+//! [`GuardLayer`](reattempt_guard::GuardLayer).
 //!
 //! # Idle connections
 //!
@@ -64,9 +64,9 @@
 //! # }
 //! ```
 //!
-//! With one client per server, use a [`Balanced`](crate::endpoints::Balanced) service in place of the single client.
-//! The servers come from a list, a DNS name or any other source of [`Endpoints`](crate::endpoints::Endpoints). Put the
-//! limit on calls in flight around each server's client, because the stack's own limit would count the calls to all
+//! With one client per server, use a [`Balanced`](reattempt_endpoints::Balanced) service in place of the single client.
+//! The servers come from a list, a DNS name or any other source of [`Endpoints`](reattempt_endpoints::Endpoints). Put
+//! the limit on calls in flight around each server's client, because the stack's own limit would count the calls to all
 //! servers. The breaker must not count consecutive failures, because one failing server may fail many calls in a row:
 //!
 //! ```
@@ -97,8 +97,8 @@
 //!
 //! The [guide](crate::guide::servers) shows clients for single addresses, tiers, and the effect of each fault.
 //!
-//! Over HTTP/2, put a [`LingerLayer`](crate::linger::LingerLayer) directly around the client. Otherwise attempts that
-//! exceed their time limit, and the losers of hedged calls, can end the connection that all calls share.
+//! Over HTTP/2, put a [`LingerLayer`](reattempt_engine::linger::LingerLayer) directly around the client. Otherwise
+//! attempts that exceed their time limit, and the losers of hedged calls, can end the connection that all calls share.
 //!
 //! # What has no time limit
 //!
@@ -152,14 +152,17 @@
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget};
 use reattempt_schedule_exponential::Exponential;
 
-use crate::endpoints::Directed;
-use crate::guard::Guarded;
-use crate::hedge::{Hedge, HedgePolicy};
-use crate::policy::RetryPolicy;
-use crate::protocol::{Http, RequestProtocol};
-use crate::retry::service::Retry;
+use reattempt_endpoints::Directed;
+use reattempt_engine::Http;
+use reattempt_engine::Retry;
+use reattempt_engine::RetryPolicy;
+use reattempt_engine::hedge::{Hedge, HedgePolicy};
+use reattempt_engine::protocol::RequestProtocol;
+use reattempt_guard::Guarded;
 
 mod endpoints;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod layer;
 mod policy;
 mod service;

@@ -4,11 +4,17 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, ConfigError, Schedule, Warning};
 
-use crate::hedge::{Hedge, HedgePolicy};
-use crate::policy::RetryPolicy;
-use crate::protocol::RequestProtocol;
-use crate::protocol::sealed::Sealed;
-use crate::retry::service::Retry;
+use reattempt_engine::RetryPolicy;
+use reattempt_engine::hedge::{Hedge, HedgePolicy};
+use reattempt_engine::protocol::RequestProtocol;
+
+mod sealed {
+    /// Only the two policies implement it.
+    #[expect(unnameable_types, reason = "nothing else implements it")]
+    pub trait Sealed {}
+}
+use reattempt_engine::Retry;
+use sealed::Sealed;
 
 /// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. This trait is sealed.
 pub trait AttemptPolicy: Sealed + Clone {

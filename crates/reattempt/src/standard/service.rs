@@ -6,15 +6,17 @@ use std::time::Duration;
 use reattempt_core::{Budget, Schedule};
 use tower_service::Service;
 
-use crate::accessors::inner_accessors;
-use crate::call::options::CallOptions;
-use crate::error_mode::ErrorMode;
-use crate::hedge::{self, Hedge, HedgePolicy};
-use crate::policy::RetryPolicy;
-use crate::protocol::{ClassifyOutcome, Origin, Replay};
-use crate::retry;
-use crate::retry::service::Retry;
-use crate::send::send_method;
+use reattempt_engine::CallOptions;
+use reattempt_engine::Retry;
+use reattempt_engine::RetryPolicy;
+use reattempt_engine::error::ErrorMode;
+use reattempt_engine::hedge;
+use reattempt_engine::hedge::{Hedge, HedgePolicy};
+use reattempt_engine::protocol::Origin;
+use reattempt_engine::protocol::{ClassifyOutcome, Replay};
+use reattempt_engine::retry;
+use reattempt_engine::wall::inner_accessors;
+use reattempt_engine::wall::send_method;
 
 /// A client in the standard stack, created by [`StandardLayer`](super::StandardLayer).
 ///
@@ -47,8 +49,8 @@ impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {
 
 impl<S: Clone, Policy: Clone> Standard<Hedge<S, Policy>> {
     /// Returns a handle to this client with these options for all calls; see
-    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If the options have a deadline, the call ends at
-    /// that deadline or after the total time, whichever is earlier.
+    /// [`Hedge::with_options`](reattempt_engine::hedge::Hedge::with_options). If the options have a deadline, the call
+    /// ends at that deadline or after the total time, whichever is earlier.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }
@@ -105,9 +107,9 @@ mod tests {
     use http::{Request, Response};
     use tower::{Layer, ServiceExt, service_fn};
 
-    use crate::ReplayBody;
-    use crate::call::clock::tests::READINGS;
     use crate::standard::StandardLayer;
+    use reattempt_engine::ReplayBody;
+    use reattempt_engine::wall::clock::READINGS;
 
     /// The clock is read at the start, for the deadline and the guards, and at the end, to release a place.
     #[tokio::test]

@@ -6,13 +6,13 @@
 #![allow(missing_docs, clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../../../reattempt/src/guard/pace/queue.rs"]
+#[path = "../../../guard/src/pace/queue.rs"]
 mod queue;
 #[path = "queue.rs"]
 mod queue_model;
 #[path = "race.rs"]
 mod race;
-#[path = "../../../reattempt/src/guard/pace/sync.rs"]
+#[path = "../../../guard/src/pace/sync.rs"]
 mod sync;
 #[path = "turns.rs"]
 mod turns;

@@ -8,7 +8,7 @@ use reattempt::schedule::SharedSchedule;
 
 use crate::profiles::support::{bounds, ms, secs};
 
-const SOURCE: &str = include_str!("../../../src/profile.rs");
+const SOURCE: &str = include_str!("../../../../engine/src/profile.rs");
 
 /// Returns the rows of the table with this header in a constructor's docs, without header and rule.
 fn table(constructor: &str, header: &str) -> Option<Vec<Vec<String>>> {

@@ -1,0 +1,177 @@
+//! Endpoints from a tower `Discover`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use reattempt_control::EndpointEvent;
+use tokio::time::sleep;
+use tower::discover::{Change, Discover};
+
+use super::Endpoints;
+use super::discovery::{caught, text};
+use super::guard::EndpointGuard;
+use super::handle::name_of;
+use super::job::Job;
+use tower::BoxError;
+
+/// The wait after an error, so that a source that always fails does not cause a busy loop.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// A source of endpoints that applies the changes from a `Discover`.
+#[derive(Debug)]
+pub struct Discovered<D>(pub(super) D);
+
+impl<D: Discover> Endpoints<Discovered<D>> {
+    /// Applies the changes from a `tower::discover::Discover`, such as a stream of changes or a `ServiceList`.
+    ///
+    /// A key that is inserted again becomes a new endpoint with the new service. After an error, the set does not
+    /// change, and the source is polled again after 1 s. If the source ends or panics, the set no longer changes. The
+    /// last endpoint is removed only when another one is added.
+    pub fn discover(discover: D) -> Self {
+        Self::of(Discovered(discover))
+    }
+}
+
+type Found<D> = Option<Result<Change<<D as Discover>::Key, <D as Discover>::Service>, BoxError>>;
+
+/// The job that applies changes from a source.
+pub(super) struct Follow<D: Discover> {
+    discover: Pin<Box<D>>,
+    names: BTreeSet<Arc<str>>,
+    /// All discovered services. A subset, or an update through a handle, may remove a service from the set and add it
+    /// again later.
+    services: HashMap<Arc<str>, D::Service>,
+    inserted: BTreeSet<Arc<str>>,
+    changed: bool,
+}
+
+impl<D: Discover> Follow<D> {
+    pub(super) fn new(discover: D) -> Self {
+        let (names, services, inserted) = (BTreeSet::new(), HashMap::new(), BTreeSet::new());
+        Self { discover: Box::pin(discover), names, services, inserted, changed: false }
+    }
+}
+
+impl<D> Job for Follow<D>
+where
+    D: Discover + Send + 'static,
+    D::Key: Display + Send,
+    D::Service: Clone + Send + Sync + 'static,
+    D::Error: Into<BoxError>,
+{
+    type Client = D::Service;
+
+    async fn run(&mut self, guard: &Weak<EndpointGuard<D::Service>>) {
+        loop {
+            let found = poll_fn(|cx| match changes(self.discover.as_mut(), cx) {
+                changes if changes.is_empty() => Poll::Pending,
+                changes => Poll::Ready(changes),
+            });
+            let found = found.await;
+            let Some(guard) = guard.upgrade() else { return };
+            let (mut is_over, mut errors) = (matches!(found.last(), Some(None)), Vec::new());
+            // Formatting a key and cloning a service run user code.
+            let applied = caught(|| {
+                for change in found.into_iter().flatten() {
+                    match change {
+                        Ok(change) => self.take(change),
+                        Err(error) => errors.push(error),
+                    }
+                }
+                self.update(&guard);
+            });
+            if let Err(panicked) = applied {
+                is_over = true;
+                errors.push(panicked);
+            }
+            let retry = (!is_over).then_some(AFTER_ERROR);
+            for error in &errors {
+                let error = text(error);
+                let _panicked = caught(|| guard.notify(&EndpointEvent::ResolveFailed { error, retry }));
+            }
+            drop(guard);
+            if is_over {
+                return;
+            }
+            if !errors.is_empty() {
+                sleep(AFTER_ERROR).await;
+            }
+        }
+    }
+}
+
+impl<D> Follow<D>
+where
+    D: Discover,
+    D::Key: Display,
+    D::Service: Clone + Send + Sync + 'static,
+{
+    fn take(&mut self, change: Change<D::Key, D::Service>) {
+        self.changed = true;
+        match change {
+            Change::Insert(key, service) => {
+                let name = name_of(&key);
+                self.names.insert(Arc::clone(&name));
+                self.inserted.insert(Arc::clone(&name));
+                self.services.insert(name, service);
+            }
+            Change::Remove(key) => {
+                let name = name_of(&key);
+                self.names.remove(&*name);
+                self.inserted.remove(&*name);
+                self.services.remove(&*name);
+            }
+        }
+    }
+
+    /// Applies the changes to the set, unless it would become empty.
+    fn update(&mut self, guard: &EndpointGuard<D::Service>) {
+        if !self.changed || self.names.is_empty() {
+            return;
+        }
+        let endpoints = self.names.iter().map(|name| (0, Arc::clone(name)));
+        guard.replace(endpoints, |name| self.inserted.contains(name), |name| self.services.get(name).cloned());
+        self.inserted.clear();
+        self.changed = false;
+        let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: self.names.len() }));
+    }
+}
+
+/// Takes the available changes. `None` marks the end.
+fn changes<D>(mut discover: Pin<&mut D>, cx: &mut std::task::Context<'_>) -> Vec<Found<D>>
+where
+    D: Discover,
+    D::Error: Into<BoxError>,
+{
+    /// The maximum number of changes taken at once.
+    const MOST: usize = 4096;
+    let mut changes = Vec::new();
+    while changes.len() < MOST {
+        match caught(|| discover.as_mut().poll_discover(cx)) {
+            Ok(Poll::Pending) => break,
+            Ok(Poll::Ready(Some(change))) => {
+                let change = change.map_err(Into::into);
+                let failed = change.is_err();
+                changes.push(Some(change));
+                if failed {
+                    break;
+                }
+            }
+            Ok(Poll::Ready(None)) => {
+                changes.push(None);
+                break;
+            }
+            // The source must not be polled again.
+            Err(panicked) => {
+                changes.extend([Some(Err(panicked)), None]);
+                break;
+            }
+        }
+    }
+    changes
+}

@@ -1,0 +1,34 @@
+//! The error for an invalid list of endpoints.
+
+use std::error::Error;
+use std::fmt;
+
+use reattempt_engine::wall::redacted;
+
+/// The error for an invalid endpoint, or an invalid list of endpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointsError {
+    value: Box<str>,
+    problem: &'static str,
+}
+
+impl EndpointsError {
+    pub(super) fn new(value: &str, problem: &'static str) -> Self {
+        // Text without a scheme may contain credentials too.
+        let address = value.rsplit_once('@').map_or(value, |(_, address)| address);
+        Self { value: redacted(address).into(), problem }
+    }
+
+    /// Creates the error for an empty list.
+    pub(super) fn empty() -> Self {
+        Self::new("[]", "has no endpoint (at least 1)")
+    }
+}
+
+impl fmt::Display for EndpointsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "endpoint `{}` {}", self.value, self.problem)
+    }
+}
+
+impl Error for EndpointsError {}

@@ -1,0 +1,126 @@
+//! A handle that reads, changes and observes a set of endpoints.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, OnceLock};
+
+use http::uri::Scheme;
+use reattempt_control::{EndpointEvent, EndpointView};
+
+use super::EndpointsError;
+use super::base_url::BaseUrl;
+use super::guard::EndpointGuard;
+use reattempt_engine::wall::redacted;
+use reattempt_guard::handle::now;
+
+/// A handle to a client's endpoints. Clones share the set, which is kept alive by its handles, clients and response
+/// bodies.
+pub struct EndpointsHandle<T> {
+    guard: Arc<EndpointGuard<T>>,
+}
+
+impl<T> EndpointsHandle<T> {
+    pub(super) fn new(guard: &Arc<EndpointGuard<T>>) -> Self {
+        Self { guard: Arc::clone(guard) }
+    }
+
+    /// Returns a reference that does not keep the set alive.
+    #[cfg(feature = "opentelemetry")]
+    pub(super) fn downgrade(&self) -> std::sync::Weak<EndpointGuard<T>> {
+        Arc::downgrade(&self.guard)
+    }
+
+    /// Returns the state of each endpoint.
+    pub fn view(&self) -> Vec<EndpointView> {
+        self.guard.set.view(now())
+    }
+
+    /// Replaces the list of endpoints. `make` creates the services for new names.
+    ///
+    /// An endpoint in both the old and the new list keeps its state and its connections. A removed endpoint gets no new
+    /// attempts, but its attempts in flight continue. The next discovery result replaces this list. Names appear in
+    /// logs and metrics, so they must not contain credentials.
+    ///
+    /// # Errors
+    /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.
+    pub fn update<N: Into<Arc<str>>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        mut make: impl FnMut(&str) -> T,
+    ) -> Result<(), EndpointsError> {
+        let names: Vec<Arc<str>> = names.into_iter().map(Into::into).collect();
+        check_names(&names)?;
+        let endpoints = names.into_iter().map(|name| (0, name));
+        self.guard.replace(endpoints, |_| false, |name| Some(make(name)));
+        Ok(())
+    }
+
+    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
+    pub fn observe(&self, observer: impl Fn(&EndpointEvent) + Send + Sync + 'static) {
+        self.guard.observe(Arc::new(observer));
+    }
+}
+
+impl EndpointsHandle<BaseUrl> {
+    /// Replaces the endpoints with these base URLs, in one tier.
+    ///
+    /// The base URL that requests contain ([`Endpoints::base`](super::Endpoints::base)) does not change.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). An `http` URL is also an error if the
+    /// base URL that requests contain is an `https` one. In case of an error, nothing changes.
+    pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
+        let urls = BaseUrl::read_all(urls)?;
+        if let Some(clear) = urls.iter().find(|url| self.guard.settings.https_only && url.scheme == Scheme::HTTP) {
+            let problem = "is for http, but requests have an https base URL (https for all)";
+            return Err(EndpointsError::new(&clear.to_string(), problem));
+        }
+        replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
+        Ok(())
+    }
+}
+
+/// Replaces the endpoints with base URLs and their tiers.
+pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, BaseUrl)>) {
+    let named: Vec<_> = urls.into_iter().map(|(tier, url)| (tier, url.name(), url)).collect();
+    let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
+    let by_name: HashMap<&str, &BaseUrl> = named.iter().map(|(_, name, url)| (&**name, url)).collect();
+    guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
+}
+
+/// Returns the name of the endpoint with this key, without credentials if the key is a URL. Different keys have
+/// different names: instead of what was removed, the name has a hash that differs by process.
+pub(super) fn name_of(key: &impl fmt::Display) -> Arc<str> {
+    static HASHER: OnceLock<RandomState> = OnceLock::new();
+    let key = key.to_string();
+    let shown = redacted(&key);
+    if shown == key {
+        return key.into();
+    }
+    let hash = HASHER.get_or_init(RandomState::new).hash_one(&key);
+    format!("{shown} #{hash:016x}").into()
+}
+
+/// Returns an error for an empty list or a duplicate name.
+pub(super) fn check_names(names: &[Arc<str>]) -> Result<(), EndpointsError> {
+    let mut sorted: Vec<_> = names.iter().collect();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(EndpointsError::new(twice[0], "is listed twice (each endpoint once)"));
+    }
+    if names.is_empty() { Err(EndpointsError::empty()) } else { Ok(()) }
+}
+
+impl<T> Clone for EndpointsHandle<T> {
+    fn clone(&self) -> Self {
+        Self::new(&self.guard)
+    }
+}
+
+/// The output lists the endpoints with their states.
+impl<T> fmt::Debug for EndpointsHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.view()).finish()
+    }
+}

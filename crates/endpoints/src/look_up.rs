@@ -1,0 +1,229 @@
+//! Endpoints from periodic look-ups: DNS or a closure.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use reattempt_control::EndpointEvent;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use super::discovery::{Caught, caught, text};
+use super::guard::EndpointGuard;
+use super::handle::name_of;
+use super::job::Job;
+use super::{Endpoints, EndpointsError};
+use reattempt_engine::wall::clock;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
+use tower::BoxError;
+
+/// The maximum time of one look-up.
+const LONGEST_LOOK_UP: Duration = Duration::from_secs(10);
+/// The delays after consecutive failed look-ups, in seconds.
+const AFTER_FAILURES: [u64; 6] = [1, 2, 4, 8, 16, 30];
+/// The lower bound of the interval that the user sets.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time between a look-up and one that an ejection requests.
+const SHORTEST: Duration = Duration::from_secs(5);
+
+/// A source of keys that is read periodically. This trait is sealed.
+pub trait LookUp: Send + 'static {
+    /// The key of an endpoint, such as its address.
+    type Key: Display + Send;
+
+    /// Returns the keys of all endpoints.
+    #[doc(hidden)]
+    fn look_up(&mut self) -> impl Future<Output = Result<Vec<Self::Key>, BoxError>> + Send;
+}
+
+/// A source of keys, and the time between two look-ups.
+#[derive(Debug)]
+pub struct Every<L> {
+    pub(super) source: L,
+    pub(super) every: Duration,
+}
+
+/// The addresses of a host name.
+#[derive(Debug)]
+pub struct Dns {
+    host: Box<str>,
+    port: u16,
+    /// A look-up that exceeded its time limit. It blocks a thread, so the next one starts only after it ends.
+    pending: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
+}
+
+impl Endpoints<Every<Dns>> {
+    /// Looks up the addresses of `host:port` with the system's resolver, once per interval `every` (at least 1 s).
+    /// Write IPv6 addresses in brackets.
+    ///
+    /// The system's resolver does not report how long a result is valid. To use another resolver, call
+    /// [`look_up`](Endpoints::look_up) instead.
+    ///
+    /// # Errors
+    /// Returns an error if the host or the port is missing.
+    pub fn dns(name: &str, every: Duration) -> Result<Self, EndpointsError> {
+        let problem = "has no host and port (`host:port`)";
+        let parts = name.rsplit_once(':').filter(|(host, _)| is_host(host));
+        let parts = parts.and_then(|(host, port)| Some((host, port.parse::<NonZeroU16>().ok()?.get())));
+        let (host, port) = parts.ok_or_else(|| EndpointsError::new(name, problem))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').into();
+        Ok(Self::of(Every { source: Dns { host, port, pending: None }, every }))
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    !host.is_empty() && !host.contains('/') && (bracketed || !host.contains(':'))
+}
+
+impl LookUp for Dns {
+    type Key = SocketAddr;
+
+    async fn look_up(&mut self) -> Result<Vec<SocketAddr>, BoxError> {
+        let (host, port) = (self.host.clone(), self.port);
+        let look_up = move || Ok((&*host, port).to_socket_addrs()?.collect());
+        let pending = self.pending.get_or_insert_with(|| spawn_blocking(look_up)).await;
+        self.pending = None;
+        Ok(pending??)
+    }
+}
+
+/// A source that calls a closure.
+#[derive(Debug)]
+pub struct ByClosure<F>(F);
+
+impl<F> Endpoints<Every<ByClosure<F>>> {
+    /// Calls the closure, which returns the keys of all endpoints, once per interval `every` (at least 1 s). Use it for
+    /// a registry, SRV records, or a resolver that respects DNS TTLs.
+    ///
+    /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
+    /// called again after 1 s. This delay doubles with each further failure, up to 30 s.
+    ///
+    /// The text of a key is the endpoint's name in errors, events and reports. If it is a URL, a hash that differs by
+    /// process replaces its credentials and its query.
+    pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
+    where
+        F: FnMut() -> Look + Send + 'static,
+        Look: Future<Output = Result<Keys, E>> + Send,
+        Keys: IntoIterator,
+        Keys::Item: Display + Send,
+        E: Into<BoxError>,
+    {
+        Self::of(Every { source: ByClosure(look_up), every })
+    }
+}
+
+impl<F, Look, Keys, E> LookUp for ByClosure<F>
+where
+    F: FnMut() -> Look + Send + 'static,
+    Look: Future<Output = Result<Keys, E>> + Send,
+    Keys: IntoIterator,
+    Keys::Item: Display + Send,
+    E: Into<BoxError>,
+{
+    type Key = Keys::Item;
+
+    async fn look_up(&mut self) -> Result<Vec<Keys::Item>, BoxError> {
+        (self.0)().await.map(|keys| keys.into_iter().collect()).map_err(Into::into)
+    }
+}
+
+/// The job that reads a source periodically.
+pub(super) struct KeepUp<L, F> {
+    look_ups: Every<L>,
+    connect: F,
+    known: Vec<Arc<str>>,
+    failures: usize,
+}
+
+impl<L, F> KeepUp<L, F> {
+    pub(super) fn new(look_ups: Every<L>, connect: F) -> Self {
+        Self { look_ups, connect, known: Vec::new(), failures: 0 }
+    }
+}
+
+impl<L, F, C> Job for KeepUp<L, F>
+where
+    L: LookUp,
+    F: FnMut(L::Key) -> C + Send + 'static,
+    C: Send + Sync + 'static,
+{
+    type Client = C;
+
+    async fn run(&mut self, guard: &Weak<EndpointGuard<C>>) {
+        let Some(wanted) = guard.upgrade().map(|guard| Arc::clone(&guard.discovery.wanted)) else {
+            return;
+        };
+        loop {
+            let asked = timeout(LONGEST_LOOK_UP, Caught::new(self.look_ups.source.look_up())).await;
+            let answer = match asked {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(panicked)) => Err(panicked),
+                Err(_) => Err("the look-up took more than 10 s".into()),
+            };
+            let began = Instant::now();
+            let Some(guard) = guard.upgrade() else { return };
+            let pause = self.take(&guard, answer);
+            drop(guard);
+            if timeout(pause, wanted.notified()).await.is_ok() {
+                sleep_until(clock::later(began, pause.min(SHORTEST))).await;
+            }
+        }
+    }
+}
+
+impl<L: LookUp, F> KeepUp<L, F> {
+    /// Handles the result of a look-up. Returns the time until the next one.
+    fn take<C>(&mut self, guard: &EndpointGuard<C>, answer: Result<Vec<L::Key>, BoxError>) -> Duration
+    where
+        F: FnMut(L::Key) -> C,
+        C: Send + Sync + 'static,
+    {
+        let found = answer.and_then(|keys| match keys.is_empty() {
+            true => Err("the answer is empty".into()),
+            false => update(guard, keys, &mut self.known, &mut self.connect),
+        });
+        match found {
+            Ok(()) => {
+                self.failures = 0;
+                self.look_ups.every.max(SHORTEST_INTERVAL)
+            }
+            Err(error) => {
+                let seconds = AFTER_FAILURES.get(self.failures).copied().unwrap_or(30);
+                self.failures += 1;
+                let retry = Duration::from_secs(seconds);
+                let error = text(&error);
+                let event = EndpointEvent::ResolveFailed { error, retry: Some(retry) };
+                let _panicked = caught(|| guard.notify(&event));
+                retry
+            }
+        }
+    }
+}
+
+/// Replaces the endpoints with ones for these keys.
+fn update<C: Send + Sync + 'static, K: Display>(
+    guard: &EndpointGuard<C>,
+    keys: Vec<K>,
+    known: &mut Vec<Arc<str>>,
+    connect: &mut impl FnMut(K) -> C,
+) -> Result<(), BoxError> {
+    let by_name = caught(|| keys.into_iter().map(|key| (name_of(&key), key)).collect());
+    let mut by_name: HashMap<Arc<str>, K> = by_name?;
+    let mut names: Vec<_> = by_name.keys().cloned().collect();
+    names.sort_unstable();
+    // The set is updated even if the keys are unchanged, because a handle may have replaced the endpoints.
+    caught(|| {
+        let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
+        guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));
+    })?;
+    if names != *known {
+        let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: names.len() }));
+        *known = names;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! The function that sends every attempt to its endpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_control::EndpointTicket;
+use reattempt_core::guard::{Admit, Arrival, Guard};
+use tower_service::Service;
+
+use super::EndpointsError;
+use super::base_url::BaseUrl;
+use super::guard::{EMPTY, EndpointGuard};
+use super::rewrite::Rewrite;
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::protocol::Testimony;
+use reattempt_engine::wall::clock;
+use reattempt_engine::wall::{arrived, attempt_terms};
+use reattempt_guard::contract::ResponseFuture;
+use reattempt_guard::wall::Shared;
+use reattempt_guard::{OwnEnd, Pass};
+
+/// Picks an endpoint and sends a request to it by calling `send`.
+#[inline]
+pub(super) fn send_to_endpoint<S, Req, F, T, P, Mode>(
+    shared: &Arc<Shared<EndpointGuard<T>, P>>,
+    request: Req,
+    send: impl FnOnce(&EndpointTicket<T>, Req) -> Result<F, EndpointsError>,
+) -> ResponseFuture<S, Req, F, EndpointGuard<T>, P, Mode>
+where
+    T: Send + Sync + 'static,
+    P: ReadRequest<Req>,
+{
+    let (deadline, mut terms) = attempt_terms(&shared.protocol, P::view(&request));
+    let mut arrival = Arrival::new("", clock::since_epoch(arrived(&mut terms)));
+    arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
+    if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
+        return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
+    }
+    match shared.guard.admit(&arrival) {
+        Admit::Admitted(ticket) => {
+            let attempt = match send(&ticket, request) {
+                Ok(attempt) => attempt,
+                // Dropping the ticket ends it as unsent.
+                Err(error) => return ResponseFuture::not_sent(OwnEnd::Unwritable(error.into())),
+            };
+            let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
+            ResponseFuture::sent(pass, attempt)
+        }
+        // A set of endpoints never returns `Waiting`.
+        Admit::Waiting(_) | Admit::Refused(_) => {
+            Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
+            ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
+        }
+    }
+}
+
+/// Sends a request to one of the endpoints if it has their base URL, otherwise unchanged.
+#[inline]
+pub fn direct<S, Req, P, Mode>(
+    shared: &Arc<Shared<EndpointGuard<BaseUrl>, P>>,
+    base: &BaseUrl,
+    inner: &mut S,
+    request: Req,
+) -> ResponseFuture<S, Req, S::Future, EndpointGuard<BaseUrl>, P, Mode>
+where
+    S: Service<Req> + Clone,
+    Req: Rewrite,
+    P: ReadRequest<Req>,
+{
+    if !request.is_for(base) {
+        return ResponseFuture::passing(inner.call(request));
+    }
+    let mut is_sent = false;
+    let future = send_to_endpoint(shared, request, |ticket, mut request| {
+        request.rewrite(base, ticket.service())?;
+        is_sent = true;
+        Ok(inner.call(request))
+    });
+    if !is_sent {
+        // Drops the instance that is ready.
+        *inner = inner.clone();
+    }
+    future
+}

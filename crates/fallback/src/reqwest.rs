@@ -1,0 +1,40 @@
+//! Fallback support for `reqwest::Client`.
+
+use bytes::Bytes;
+use http::response::Parts;
+use reqwest::{Body, Request, Response};
+
+use super::{Replaceable, SaveRequest};
+use reattempt_engine::Deadline;
+use reattempt_engine::Http;
+use reattempt_engine::wall::with_url;
+
+impl Replaceable<Response> for Http {
+    type Body = Body;
+    type Replaced = Response;
+
+    fn split(response: Response) -> (Parts, Body) {
+        with_url(response).into_parts()
+    }
+
+    fn from_service(head: Parts, body: Body) -> Response {
+        http::Response::from_parts(head, body).into()
+    }
+
+    fn from_memory(head: Parts, data: Bytes) -> Response {
+        http::Response::from_parts(head, data).into()
+    }
+}
+
+impl SaveRequest<Request> for Http {
+    type Saved = Request;
+
+    fn save_copy(&self, request: Request) -> (Request, Option<Request>) {
+        let saved = request.try_clone();
+        (request, saved)
+    }
+
+    fn take_copy(saved: Request, _: Option<Deadline>) -> Option<Request> {
+        Some(saved)
+    }
+}

@@ -1,0 +1,337 @@
+//! The future of a guarded call, which waits for the guard if necessary, sends the attempt, and ends the pass.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
+use tokio::time::Sleep;
+use tower_service::Service;
+
+use super::judge::judge;
+use super::pass::Pass;
+use super::protocol::{GuardOutcome, OwnEnd};
+use super::shared::now;
+use reattempt_engine::error::ErrorMode;
+use reattempt_engine::observe::Event;
+use reattempt_engine::protocol::Testimony;
+use reattempt_engine::wall::clock;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
+use reattempt_engine::wall::cut_off::{CutOff, cut_off, had_no_time, take_server};
+use reattempt_engine::wall::frame::Late;
+
+pin_project! {
+    /// The future of a guarded call.
+    ///
+    /// # Cancel safety
+    /// Dropping the future while the call waits removes the call from the queue, and nothing is sent. Dropping it later
+    /// cancels the attempt. The guard then records a timeout if the deadline has passed or a layer's time limit dropped
+    /// the attempt, and an abandoned attempt otherwise.
+    ///
+    /// `F` is the future of the inner service `S`. There is no trait bound between them, because the compiler could not
+    /// prove it for boxed types in spawned tasks.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, Req, F, G: Guard, P, Mode> {
+        #[pin]
+        state: State<S, Req, G, P, F>,
+        mode: PhantomData<fn() -> Mode>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<S, Req, G: Guard, P, F> {
+        // Taken by its first poll.
+        OwnEnd { reason: Option<OwnEnd> },
+        // Taken when the wait is over.
+        Waiting { waiting: Option<Box<Waiting<S, Req, G, P>>> },
+        Sent {
+            // Declared before the pass, so that inner guards end first and this one learns what they know. The pass
+            // ends even if the attempt's destructor panics.
+            #[pin]
+            attempt: F,
+            pass: Option<Pass<G, P>>,
+            // Created when the attempt first returns `Pending`, if it has a time limit.
+            timer: Option<Pin<Box<Sleep>>>,
+        },
+        Over,
+    }
+}
+
+/// A call that waits first for the guard, then for the inner service.
+pub(super) struct Waiting<S, Req, G: Guard, P> {
+    pass: Pass<G, P>,
+    destination: Box<str>,
+    began: Duration,
+    latest: Option<Duration>,
+    service: S,
+    request: Req,
+    testimony: Option<Testimony>,
+    frame: Late,
+    sleep: Option<Pin<Box<Sleep>>>,
+    wait: Wait,
+}
+
+/// The reason why a call is waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Guard,
+    Service,
+    /// The inner service was not ready immediately, so the guards must decide again before the attempt is sent.
+    SlowService,
+}
+
+impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
+    pub(super) fn new(
+        pass: Pass<G, P>,
+        destination: Box<str>,
+        began: Duration,
+        latest: Option<Duration>,
+        service: S,
+        request: Req,
+        testimony: Option<Testimony>,
+    ) -> Self {
+        let (frame, sleep, wait) = (Late::take(), None, Wait::Guard);
+        Self { pass, destination, began, latest, service, request, testimony, frame, sleep, wait }
+    }
+
+    /// Returns `Ready` once the guard has decided.
+    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
+        loop {
+            let now = now();
+            let until = match self.pass.resume(&self.destination, now, cx.waker()) {
+                Resume::Admitted => return Poll::Ready(Ok(())),
+                Resume::Refused(refused) => return Poll::Ready(Err(OwnEnd::Refused(refused))),
+                Resume::Waiting { until } => until,
+            };
+            if self.is_late(now) {
+                // Guards need not check the deadline.
+                return Poll::Ready(Err(self.late()));
+            }
+            let Some(until) = until.into_iter().chain(self.latest).min() else {
+                self.sleep = None;
+                return Poll::Pending;
+            };
+            if self.sleep.is_none() && !clock::has_timer() {
+                // The call was created inside a runtime but is polled outside one, where no timer can end its wait.
+                let refused = Refused::new(GuardKind::UNNAMED, Reason::WaitTooLong);
+                return Poll::Ready(Err(OwnEnd::Refused(refused)));
+            }
+            ready!(self.poll_sleep(until, now, cx));
+        }
+    }
+
+    /// Returns `Ready` at `until`, or after 1 ms if `until` is in the past, to prevent a busy loop.
+    fn poll_sleep(&mut self, until: Duration, now: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        const TICK: Duration = Duration::from_millis(1);
+        let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
+        match &mut self.sleep {
+            Some(sleep) if sleep.deadline() == at.on_tokio() && !sleep.is_elapsed() => {}
+            Some(sleep) => sleep.as_mut().reset(at.on_tokio()),
+            None => self.sleep = Some(Box::pin(sleep_until(at))),
+        }
+        self.sleep.as_mut().map_or(Poll::Pending, |sleep| sleep.as_mut().poll(cx))
+    }
+
+    fn late(&self) -> OwnEnd {
+        OwnEnd::Late(now().saturating_sub(self.began))
+    }
+
+    fn is_late(&self, now: Duration) -> bool {
+        self.latest.is_some_and(|latest| latest <= now)
+    }
+
+    /// Returns `Ready` once the request can be sent. If the service was not ready immediately, the guards have decided
+    /// again.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed<S::Error>>>
+    where
+        S: Service<Req>,
+    {
+        if self.wait == Wait::Guard {
+            ready!(self.poll_admitted(cx)).map_err(Failed::OwnEnd)?;
+            self.wait = Wait::Service;
+        }
+        match self.service.poll_ready(cx) {
+            Poll::Ready(ready) => ready.map_err(Failed::Service)?,
+            Poll::Pending => {
+                self.wait = Wait::SlowService;
+                let Some(latest) = self.latest else { return Poll::Pending };
+                let now = now();
+                if !self.is_late(now) {
+                    if self.sleep.is_none() && !clock::has_timer() {
+                        // The inner service wakes the call. Without a runtime, no timer wakes it at the deadline.
+                        return Poll::Pending;
+                    }
+                    ready!(self.poll_sleep(latest, now, cx));
+                }
+                return Poll::Ready(Err(Failed::OwnEnd(self.late())));
+            }
+        }
+        let now = now();
+        if self.is_late(now) {
+            return Poll::Ready(Err(Failed::OwnEnd(self.late())));
+        }
+        if self.wait == Wait::SlowService {
+            let renewed = self.pass.renew(&self.destination, now);
+            renewed.map_err(|refused| Failed::OwnEnd(OwnEnd::Refused(refused)))?;
+        }
+        self.pass.sending(now);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The reason why a waiting call is not sent.
+enum Failed<E> {
+    OwnEnd(OwnEnd),
+    /// The inner service's `poll_ready` failed.
+    Service(E),
+}
+
+impl<S, Req, F, G: Guard, P, Mode> ResponseFuture<S, Req, F, G, P, Mode> {
+    fn of(state: State<S, Req, G, P, F>) -> Self {
+        Self { state, mode: PhantomData }
+    }
+
+    /// Creates the future of a call that is not sent.
+    #[doc(hidden)]
+    #[cold]
+    pub fn not_sent(reason: OwnEnd) -> Self {
+        Self::of(State::OwnEnd { reason: Some(reason) })
+    }
+
+    /// Creates the future of a call that waits.
+    #[cold]
+    pub(super) fn waiting(waiting: Waiting<S, Req, G, P>) -> Self {
+        Self::of(State::Waiting { waiting: Some(Box::new(waiting)) })
+    }
+
+    /// Creates the future of a call that was admitted immediately.
+    #[doc(hidden)]
+    #[inline]
+    pub fn sent(pass: Pass<G, P>, attempt: F) -> Self {
+        Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
+    }
+
+    /// Creates the future of a call without a guard's decision.
+    #[doc(hidden)]
+    pub fn passing(attempt: F) -> Self {
+        Self::of(State::Sent { pass: None, attempt, timer: None })
+    }
+}
+
+impl<S, Req, G, P, Mode> Future for ResponseFuture<S, Req, S::Future, G, P, Mode>
+where
+    S: Service<Req>,
+    G: Guard,
+    P: GuardOutcome<S::Response, S::Error, Mode>,
+    Mode: ErrorMode<S::Error>,
+{
+    type Output = Result<P::Guarded<G>, Mode::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProjection::OwnEnd { reason } => {
+                    let Some(reason) = reason.take() else { return Poll::Pending };
+                    this.state.set(State::Over);
+                    return Poll::Ready(P::own_end(reason));
+                }
+                StateProjection::Waiting { waiting: place } => {
+                    let Some(waiting) = place else { return Poll::Pending };
+                    let ready = ready!(waiting.poll_ready(cx));
+                    let Some(waiting) = place.take() else { return Poll::Pending };
+                    let Waiting { pass, destination, mut service, request, testimony, frame, .. } = *waiting;
+                    match ready {
+                        Ok(()) => {
+                            let attempt = frame.send(|| service.call(request));
+                            this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
+                        }
+                        Err(Failed::Service(error)) => {
+                            return Poll::Ready(Err(Mode::own(error)));
+                        }
+                        Err(Failed::OwnEnd(reason)) => {
+                            if let OwnEnd::Refused(refused) = &reason {
+                                pass.shared.notify(&destination, &Event::Refused { refused });
+                                testimony.iter().for_each(Testimony::refuse);
+                            }
+                            return Poll::Ready(P::own_end(reason));
+                        }
+                    }
+                }
+                StateProjection::Sent { pass, attempt, timer } => {
+                    if let Some(pass) = pass {
+                        pass.polled();
+                    }
+                    let followed = |pass: Option<&mut Pass<G, P>>, outcome: Result<_, _>| {
+                        pass.map(|pass| judge::<P, _, _, Mode, G>(pass, outcome)).unwrap_or_default()
+                    };
+                    // The response is large, so it is moved only once.
+                    return Poll::Ready(match attempt.poll(cx) {
+                        Poll::Ready(Ok(response)) => {
+                            let followed = followed(pass.as_mut(), Ok(&response));
+                            if !followed.holds {
+                                this.state.set(State::Over);
+                                return Poll::Ready(Ok(P::guarded(response, followed.open, None)));
+                            }
+                            let held = pass.take();
+                            this.state.set(State::Over);
+                            Ok(P::guarded(response, followed.open, held))
+                        }
+                        Poll::Ready(Err(error)) => {
+                            let error = Mode::own(error);
+                            let followed = followed(pass.as_mut(), Err(Mode::view(&error)));
+                            let held = if followed.holds { pass.take() } else { None };
+                            this.state.set(State::Over);
+                            held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
+                            Err(error)
+                        }
+                        Poll::Pending => {
+                            let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
+                            let pass = pass.take();
+                            let server = pass.as_ref().and_then(Pass::server);
+                            // The attempt is cancelled before its end is recorded.
+                            let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
+                            let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
+                            let below = cut_off(Some(limit), || {
+                                this.state.set(State::Over);
+                                let unsent = had_no_time();
+                                pass.into_iter().for_each(|pass| pass.timed_out(limit, unsent));
+                                take_server()
+                            });
+                            P::own_end(OwnEnd::TimedOut { after, server: server.or(below), uploading })
+                        }
+                    });
+                }
+                StateProjection::Over => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Returns `Ready` once the attempt's time limit has passed, with that limit.
+fn poll_timeout<G: Guard, P>(
+    pass: Option<&Pass<G, P>>,
+    timer: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Duration> {
+    let timeout = pass.and_then(|pass| pass.shared.attempt_timeout);
+    let Some(timeout) = timeout.filter(|_| clock::has_timer()) else { return Poll::Pending };
+    let due = || Box::pin(sleep_until(clock::later(Instant::now(), timeout)));
+    clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
+}
+
+impl<S, Req, F, G: Guard, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::OwnEnd { .. } => "not sent",
+            State::Waiting { .. } => "waiting",
+            State::Sent { .. } => "sent",
+            State::Over => "over",
+        };
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
+    }
+}

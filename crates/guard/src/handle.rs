@@ -1,0 +1,159 @@
+//! Handles to read and control guards: the state, counts and tokens of each destination.
+//!
+//! Clones of a guard share its state, so a clone is a handle to the guard in the layer. The traits in this module read
+//! the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control`, the same methods take the time as an
+//! argument, and their names end with `_at`.
+//!
+//! ```
+//! use reattempt::guard::CircuitBreaker;
+//! use reattempt::guard::handle::{BreakerState, CircuitBreakerExt};
+//!
+//! let breaker = CircuitBreaker::rate();
+//! assert_eq!(breaker.state("https://one.example"), BreakerState::Closed);
+//! breaker.isolate("https://one.example");
+//! assert_eq!(breaker.state("https://one.example"), BreakerState::ForcedOpen);
+//! ```
+
+use std::time::Duration;
+
+use reattempt_control::{AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, RateLimit, Throttle};
+pub use reattempt_control::{BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage};
+
+pub use super::shared::now;
+pub use super::wait::wait_for_tokens;
+
+mod sealed {
+    /// Only the guards of this module implement it.
+    #[expect(unnameable_types, reason = "nothing else implements it")]
+    pub trait Sealed {}
+
+    /// A guard of type `G`, whose methods take the time as an argument.
+    #[expect(unnameable_types, reason = "no other type implements it")]
+    pub trait Timed<G> {
+        fn timed(&self) -> &G;
+    }
+
+    impl<G> Timed<G> for G {
+        fn timed(&self) -> &G {
+            self
+        }
+    }
+}
+use sealed::{Sealed, Timed};
+
+impl Sealed for Bulkhead {}
+impl<R: LimitRule> Sealed for AdaptiveLimit<R> {}
+
+/// Methods of a circuit breaker that read the current time themselves.
+pub trait CircuitBreakerExt: Timed<CircuitBreaker> {
+    /// Returns the state for `destination`.
+    fn state(&self, destination: &str) -> BreakerState {
+        self.timed().state_at(destination, now())
+    }
+
+    /// Returns the window's counts for `destination`.
+    fn counts(&self, destination: &str) -> Counts {
+        self.timed().counts_at(destination, now())
+    }
+
+    /// Returns the time until a probe may be sent to `destination`, or `None` if the breaker is not open.
+    fn open_time_left(&self, destination: &str) -> Option<Duration> {
+        self.timed().open_time_left_at(destination, now())
+    }
+
+    /// Refuses all calls to `destination` until it is [closed](Self::close).
+    fn isolate(&self, destination: &str) {
+        self.timed().isolate_at(destination, now());
+    }
+
+    /// Closes the breaker for `destination` and clears its counts. Calls in flight are not counted.
+    fn close(&self, destination: &str) {
+        self.timed().close_at(destination, now());
+    }
+}
+
+impl CircuitBreakerExt for CircuitBreaker {}
+
+/// Methods of a bulkhead or an adaptive limit that read the current time themselves.
+pub trait UsageExt: Sealed {
+    /// Returns the limit of `destination`, and the number of calls that use it.
+    ///
+    /// ```
+    /// use reattempt::guard::Bulkhead;
+    /// use reattempt::guard::handle::UsageExt;
+    ///
+    /// assert_eq!(Bulkhead::new(8).usage("https://one.example").limit, 8);
+    /// ```
+    fn usage(&self, destination: &str) -> Usage;
+}
+
+impl UsageExt for Bulkhead {
+    fn usage(&self, destination: &str) -> Usage {
+        self.usage_at(destination, now())
+    }
+}
+
+impl<R: LimitRule> UsageExt for AdaptiveLimit<R> {
+    fn usage(&self, destination: &str) -> Usage {
+        self.usage_at(destination, now())
+    }
+}
+
+/// Methods of a throttle that read the current time themselves.
+pub trait ThrottleExt: Timed<Throttle> {
+    /// Returns the counts for `destination`, and the probability of a refusal.
+    ///
+    /// ```
+    /// use reattempt::guard::Throttle;
+    /// use reattempt::guard::handle::ThrottleExt;
+    ///
+    /// assert_eq!(Throttle::new().counts("https://one.example").probability, 0.0);
+    /// ```
+    fn counts(&self, destination: &str) -> ThrottleCounts {
+        self.timed().counts_at(destination, now())
+    }
+}
+
+impl ThrottleExt for Throttle {}
+
+/// Methods of a rate limit that read the current time themselves.
+///
+/// ```
+/// use reattempt::guard::handle::RateLimitExt;
+/// use reattempt::guard::{Limit, RateLimit};
+///
+/// let limit = RateLimit::new(Limit::ZERO, 2);
+/// assert!(limit.allow("https://one.example", 2));
+/// assert!(!limit.allow("https://one.example", 1));
+/// assert_eq!(limit.tokens("https://one.example"), 0.0);
+/// ```
+pub trait RateLimitExt: Timed<RateLimit> {
+    /// Takes `n` tokens. If there are fewer, takes none and returns `false`.
+    ///
+    /// [`wait_for_tokens`] waits until they are available.
+    fn allow(&self, destination: &str, n: u32) -> bool {
+        self.timed().allow_n_at(destination, n, now())
+    }
+
+    /// Returns the tokens of `destination`. The number is negative if some were taken in advance.
+    fn tokens(&self, destination: &str) -> f64 {
+        self.timed().tokens_at(destination, now())
+    }
+
+    /// Sets the rate of `destination` from now on.
+    fn set_limit(&self, destination: &str, limit: Limit) {
+        self.timed().set_limit_at(destination, limit, now());
+    }
+
+    /// Sets the burst of `destination` from now on.
+    fn set_burst(&self, destination: &str, burst: u32) {
+        self.timed().set_burst_at(destination, burst, now());
+    }
+
+    /// Adapts to a server's quota: `remaining` calls until `reset`, measured from now.
+    fn follow(&self, destination: &str, remaining: u32, reset: Duration) {
+        self.timed().follow_at(destination, remaining, reset, now());
+    }
+}
+
+impl RateLimitExt for RateLimit {}
