@@ -25,6 +25,7 @@ mod http {
     pub use crate::accessors::inner_accessors;
     pub use crate::call::attempt_terms::{AttemptTerms, arrived};
     pub use crate::call::layer_terms::LayerTerms;
+    pub use crate::call::method::MethodOverrides;
     pub use crate::call::request_terms::Impatient;
     pub use crate::call::{cut_off, frame, in_use, late_answers};
     pub use crate::hedge::policy::Hedges;
@@ -46,7 +47,6 @@ mod http {
 /// The names that gRPC's part of a layer needs.
 #[cfg(feature = "grpc")]
 pub mod grpc {
-    pub use crate::call::method::MethodOverrides;
     pub use crate::grpc::errors::{Unanswered, classify_error, code_of_error, fault};
     pub use crate::grpc::facts::PREVIOUS_ATTEMPTS;
     pub use crate::grpc::settings::grpc_setters;
