@@ -6,9 +6,10 @@ use crate::api;
 use crate::graph::{graphs, layer};
 use crate::imports::references;
 use crate::modules::Modules;
-use crate::rules::LAYERED;
+use crate::rules::{FACADE, LAYERED};
 use crate::source::Sources;
 use crate::text::{is_bad_opening, openings};
+use crate::wall;
 
 /// Writes the figures of the crates, given by folder and modules.
 pub(crate) fn figures(sources: &Sources, crates: &[(String, Modules)]) -> String {
@@ -36,8 +37,11 @@ pub(crate) fn figures(sources: &Sources, crates: &[(String, Modules)]) -> String
         let docs = || files().flat_map(openings);
         let (bad, all) = (docs().filter(|(_, text)| is_bad_opening(text)).count(), docs().count());
         let names = root_names(modules);
-        if layered {
+        if folder == FACADE {
             all_names = names.join(" ");
+        }
+        if layered {
+            let _ = writeln!(text, "names on the wall: {}", wall::names(modules));
         }
         let _ = writeln!(
             text,

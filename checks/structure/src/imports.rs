@@ -51,7 +51,13 @@ impl Paths<'_> {
             Some(import) => [&import.path, &path[1..]].concat(),
             None => path.to_vec(),
         };
-        let Some(to) = self.modules.resolve(self.path, &full) else { return };
+        // A module that exports a name of another crate is imported, too.
+        let shortened = || {
+            let shorter = (1..full.len()).rev();
+            let found = shorter.filter_map(|length| self.modules.resolve(self.path, &full[..length])).next();
+            found.filter(|found| !found.module.is_empty())
+        };
+        let Some(to) = self.modules.resolve(self.path, &full).or_else(shortened) else { return };
         if path.len() == 1 && to.item.is_none() {
             return; // a variable that is named like a module
         }
@@ -135,9 +141,9 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         self.tokens(call.tokens.clone());
     }
 
-    /// The paths in a definition are those of its callers.
+    /// The paths in the definition of an exported macro are those of its callers, in other crates.
     fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
-        if item.ident.is_none() {
+        if !item.attrs.iter().any(|attribute| attribute.path().is_ident("macro_export")) {
             visit::visit_item_macro(self, item);
         }
     }

@@ -24,6 +24,7 @@ mod source;
 mod tests;
 mod text;
 mod tokens;
+mod wall;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -73,7 +74,10 @@ fn run() -> Result<(), String> {
     let pages = source::pages(&root)?;
     violations.extend(pages.iter().filter_map(|(path, text)| text::page_opening(path, text)));
     let layered = crates.iter().filter(|(folder, _)| folder == rules::LAYERED);
-    violations.extend(layered.flat_map(|(_, modules)| misplaced(modules)));
+    for (_, modules) in layered {
+        violations.extend(misplaced(modules));
+        violations.extend(wall::violation(modules));
+    }
     violations.extend(text::page(&page(rules::PAGE)?));
     let mut known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
     if update {

@@ -17,10 +17,12 @@ pub(crate) enum Rule {
     Cost,
     Shell,
     Reason,
+    Wall,
+    Cell,
 }
 
 impl Rule {
-    const ALL: [Rule; 11] = [
+    const ALL: [Rule; 13] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -32,6 +34,8 @@ impl Rule {
         Rule::Cost,
         Rule::Shell,
         Rule::Reason,
+        Rule::Wall,
+        Rule::Cell,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -47,6 +51,8 @@ impl Rule {
             Rule::Cost => "cost",
             Rule::Shell => "shell",
             Rule::Reason => "reason",
+            Rule::Wall => "wall",
+            Rule::Cell => "cell",
         }
     }
 
@@ -54,7 +60,7 @@ impl Rule {
         match self {
             Rule::Cycle => "move what both need into a module below them",
             Rule::Layer => "move what both need into a module below, such as `call`",
-            Rule::Grpc => "move it to crates/reattempt/src/grpc; generic code knows a trait or a value",
+            Rule::Grpc => "move it to the crate's `grpc`; generic code knows a trait or a value",
             Rule::Opening => "open with a noun phrase (type) or a third-person verb (function)",
             Rule::Copy => {
                 "move the shared lines into one function, or give a reason in the copy: \
@@ -71,6 +77,8 @@ impl Rule {
                 "make it one mechanism with a value for each file, or list the files with the \
                  reason in checks/structure/src/rules.rs"
             }
+            Rule::Wall => "give the layer a function that does more, or make functions methods of one type",
+            Rule::Cell => "make the cell a paragraph below the table",
             Rule::Reason => "write `// structure(file-length): …` or `// structure(copy): …` where that rule is broken",
         }
     }

@@ -16,6 +16,9 @@ pub(crate) const LINE: usize = 120;
 /// The page whose lines are bounded too.
 pub(crate) const PAGE: &str = "ARCHITECTURE.md";
 
+/// The most words of a cell in a table of that page.
+pub(crate) const CELL_WORDS: usize = 60;
+
 /// The page with the table of costs, and the results that it is copied from.
 pub(crate) const README: &str = "README.md";
 pub(crate) const RESULTS: &str = "benches/RESULTS.md";
@@ -117,10 +120,14 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["protocol", "reqwest_ext"],
     &["policy"],
     &["retry", "hedge", "linger", "operation"],
-    &["body", "budget", "classify", "error", "fresh", "observe", "profile", "report", "schedule"],
+    &["body", "budget", "classify", "error", "fallback", "fresh", "observe", "profile", "report", "schedule"],
     &["grpc"],
     &["wall"],
 ];
+
+/// The module whose names the crates above import, and the most names on it.
+pub(crate) const WALL: &str = "wall";
+pub(crate) const WALL_NAMES: usize = 60;
 
 /// The crate that has these layers.
 pub(crate) const LAYERED: &str = "crates/engine";

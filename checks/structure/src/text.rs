@@ -1,7 +1,7 @@
 //! The rules about lines: gRPC in generic code, doc openings, names and lines that are too long.
 
 use crate::report::{Rule, Violation};
-use crate::rules::{GENERIC, GRPC_ALLOWED, GRPC_WORDS, LINE, OPENINGS, PAGE, TEST_NAME};
+use crate::rules::{CELL_WORDS, GENERIC, GRPC_ALLOWED, GRPC_WORDS, LINE, OPENINGS, PAGE, TEST_NAME};
 use crate::source::{Source, Sources};
 
 /// Checks the lines of all sources.
@@ -100,16 +100,19 @@ pub(crate) fn page_opening(path: &str, text: &str) -> Option<Violation> {
     })
 }
 
-/// Checks the lines of the page that describes the code.
+/// Checks the lines and the tables of the page that describes the code.
 pub(crate) fn page(text: &str) -> Vec<Violation> {
-    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
-    let violations = long_lines(lines).map(|(line, length)| Violation {
-        rule: Rule::LineLength,
-        file: PAGE.to_owned(),
-        line,
-        what: format!("{length} characters, at most {LINE}"),
-    });
-    violations.collect()
+    let lines = || text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let of = |rule, line, what| Violation { rule, file: PAGE.to_owned(), line, what };
+    let long = long_lines(lines())
+        .map(|(line, length)| of(Rule::LineLength, line, format!("{length} characters, at most {LINE}")));
+    let rows = lines().filter(|(_, line)| line.starts_with('|'));
+    let cells =
+        rows.flat_map(|(number, row)| row.split(" | ").map(move |cell| (number, cell.split_whitespace().count())));
+    let wordy = cells
+        .filter(|(_, words)| *words > CELL_WORDS)
+        .map(|(line, words)| of(Rule::Cell, line, format!("{words} words, at most {CELL_WORDS}")));
+    long.chain(wordy).collect()
 }
 
 /// Finds the lines that are too long, with their lengths. Rows of tables and links cannot be broken.

@@ -7,6 +7,12 @@ use std::task::{Context, Poll};
 
 use reattempt_core::Warning;
 use reattempt_core::guard::Guard;
+use reattempt_engine::Http;
+use reattempt_engine::error::{BoxedError, ErrorMode};
+use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
+use reattempt_engine::wall::{Sending, send_method};
+use reattempt_guard::contract::GuardOutcome;
+use reattempt_guard::wall::Shared;
 use tower_service::Service;
 
 use super::Endpoints;
@@ -15,13 +21,6 @@ use super::guard::EndpointGuard;
 use super::handle::EndpointsHandle;
 use super::on_demand::send_to_client;
 use super::source::Source;
-use reattempt_engine::Http;
-use reattempt_engine::error::{BoxedError, ErrorMode};
-use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::send_method;
-use reattempt_guard::contract::GuardOutcome;
-use reattempt_guard::wall::Shared;
 
 /// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///

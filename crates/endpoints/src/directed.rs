@@ -5,6 +5,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use reattempt_engine::Http;
+use reattempt_engine::error::{BoxedError, ErrorMode};
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::{Sending, send_method};
+use reattempt_guard::contract::{GuardOutcome, ResponseFuture};
+use reattempt_guard::wall::Shared;
 use tower_service::Service;
 
 use super::base_url::BaseUrl;
@@ -12,13 +18,6 @@ use super::guard::EndpointGuard;
 use super::handle::EndpointsHandle;
 use super::rewrite::Rewrite;
 use super::send::direct;
-use reattempt_engine::Http;
-use reattempt_engine::error::{BoxedError, ErrorMode};
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::send_method;
-use reattempt_guard::contract::{GuardOutcome, ResponseFuture};
-use reattempt_guard::wall::Shared;
 
 /// A client that sends its requests to one of several base URLs, created by [`EndpointsLayer`](super::EndpointsLayer).
 ///

@@ -7,25 +7,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
+use reattempt_engine::Deadline;
+use reattempt_engine::error::ErrorMode;
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
+use reattempt_engine::wall::frame::Late;
+use reattempt_engine::wall::{Impatient, Testimony, attempt_terms, clock};
+use reattempt_guard::OwnEnd;
+use reattempt_guard::contract::GuardOutcome;
+use reattempt_guard::handle::now;
+use reattempt_guard::wall::Shared;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::guard::{EMPTY, EndpointGuard};
 use super::on_demand::{Sent, send_to_client};
-use reattempt_engine::Deadline;
-use reattempt_engine::error::ErrorMode;
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::protocol::Testimony;
-use reattempt_engine::wall::Impatient;
-use reattempt_engine::wall::attempt_terms;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::{Instant, sleep_until};
-use reattempt_engine::wall::frame::Late;
-use reattempt_guard::OwnEnd;
-use reattempt_guard::contract::GuardOutcome;
-use reattempt_guard::handle::now;
-use reattempt_guard::wall::Shared;
 
 /// The maximum wait for the first endpoints.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -115,7 +112,7 @@ where
         }
         let (deadline, _) = attempt_terms(&self.shared.protocol, P::view(&self.request));
         let deadline = deadline.map(Deadline::instant).into_iter().chain(self.frame.deadline()).min();
-        let due = || clock::later(Instant::now(), LONGEST_WAIT);
+        let due = || Instant::now().later(LONGEST_WAIT);
         let sleep = self.sleep.get_or_insert_with(|| {
             Box::pin(sleep_until(deadline.into_iter().chain([due()]).min().unwrap_or_else(due)))
         });

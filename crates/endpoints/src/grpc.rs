@@ -1,8 +1,9 @@
 //! Balanced clients for several servers of a gRPC service.
 
-use crate::{Balanced, Endpoints, Source};
 use reattempt_engine::error::Answered;
 use reattempt_engine::grpc::Grpc;
+
+use crate::{Balanced, Endpoints, Source};
 
 impl<S: Source> Endpoints<S> {
     /// Creates a gRPC client with the defaults of [`Grpc`], for tonic's channels and any other HTTP/2 client. Use it in

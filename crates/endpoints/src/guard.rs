@@ -7,14 +7,13 @@ use std::time::Duration;
 use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Trail};
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
+use reattempt_engine::wall::frame::{Frame, Pick};
+use reattempt_engine::wall::in_use;
+use reattempt_guard::handle::now;
 
 use super::discovery::Discovery;
 use super::random::OfThread;
 use super::settings::{EventObserver, Settings};
-use reattempt_engine::wall::frame;
-use reattempt_engine::wall::frame::Pick;
-use reattempt_engine::wall::in_use;
-use reattempt_guard::handle::now;
 
 /// A set of endpoints with its observers and its discovery, shared by the set's clients and
 /// [handles](super::EndpointsHandle).
@@ -90,13 +89,13 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
         // A first attempt has no trail, so it neither makes nor copies one.
-        let trail = frame::trail();
+        let trail = Frame::trail();
         let trail = trail.as_ref().unwrap_or(const { &Trail::new() });
         let Some(pick) = self.set.pick(trail, arrival.now, &mut OfThread) else {
             return Admit::Refused(EMPTY);
         };
         self.notify_all(pick.events);
-        frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tiered: pick.tiered });
+        Frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tiered: pick.tiered });
         Admit::Admitted(pick.ticket)
     }
 

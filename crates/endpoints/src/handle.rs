@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use http::uri::Scheme;
 use reattempt_control::{EndpointEvent, EndpointView};
+use reattempt_engine::wall::redacted;
+use reattempt_guard::handle::now;
 
 use super::EndpointsError;
 use super::base_url::BaseUrl;
 use super::guard::EndpointGuard;
-use reattempt_engine::wall::redacted;
-use reattempt_guard::handle::now;
 
 /// A handle to a client's endpoints. Clones share the set, which is kept alive by its handles, clients and response
 /// bodies.

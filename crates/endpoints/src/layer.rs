@@ -7,6 +7,10 @@ use std::sync::Arc;
 use http::uri::Scheme;
 use reattempt_core::Warning;
 use reattempt_core::guard::Guard;
+use reattempt_engine::Http;
+use reattempt_engine::error::BoxedError;
+use reattempt_engine::protocol::RequestProtocol;
+use reattempt_guard::wall::Shared;
 use tower_layer::Layer;
 
 use super::base_url::BaseUrl;
@@ -14,10 +18,6 @@ use super::directed::Directed;
 use super::guard::EndpointGuard;
 use super::handle::{EndpointsHandle, replace_urls};
 use super::{Endpoints, EndpointsError};
-use reattempt_engine::Http;
-use reattempt_engine::error::BoxedError;
-use reattempt_engine::protocol::RequestProtocol;
-use reattempt_guard::wall::Shared;
 
 /// The servers' base URLs in tiers, and the base URL that requests contain.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use reattempt_control::EndpointEvent;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
@@ -17,8 +18,6 @@ use super::guard::EndpointGuard;
 use super::handle::name_of;
 use super::job::Job;
 use super::{Endpoints, EndpointsError};
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::{Instant, sleep_until};
 use tower::BoxError;
 
 /// The maximum time of one look-up.
@@ -170,7 +169,7 @@ where
             let pause = self.take(&guard, answer);
             drop(guard);
             if timeout(pause, wanted.notified()).await.is_ok() {
-                sleep_until(clock::later(began, pause.min(SHORTEST))).await;
+                sleep_until(began.later(pause.min(SHORTEST))).await;
             }
         }
     }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use opentelemetry::metrics::{AsyncInstrument, Counter, Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_control::{EjectReason, EndpointEvent, EndpointView};
+use reattempt_guard::handle::now;
 
 use super::guard::EndpointGuard;
 use super::handle::EndpointsHandle;
-use reattempt_guard::handle::now;
 
 /// A set of OpenTelemetry instruments for endpoints.
 ///

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::clock::Instant;
+use reattempt_engine::wall::frame::{Frame, Timed};
+use reattempt_engine::wall::{Sending, send};
+use reattempt_guard::wall::Shared;
 use tower_service::Service;
 
 use super::guard::EndpointGuard;
 use super::send::send_to_endpoint;
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame;
-use reattempt_engine::wall::frame::Timed;
-use reattempt_engine::wall::send;
-use reattempt_guard::wall::Shared;
 
 /// The future of a call whose endpoint was picked.
 pub(super) type Sent<C, Req, F, P, Mode> =
@@ -60,7 +58,7 @@ pub struct Within<C> {
 
 impl<C: Clone> Within<C> {
     fn of(client: &C) -> Self {
-        Self { client: client.clone(), until: frame::deadline() }
+        Self { client: client.clone(), until: Frame::deadline() }
     }
 }
 

@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use reattempt_control::EndpointTicket;
 use reattempt_core::guard::{Admit, Arrival, Guard};
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::{Testimony, arrived, attempt_terms};
+use reattempt_guard::contract::ResponseFuture;
+use reattempt_guard::wall::Shared;
+use reattempt_guard::{OwnEnd, Pass};
 use tower_service::Service;
 
 use super::EndpointsError;
 use super::base_url::BaseUrl;
 use super::guard::{EMPTY, EndpointGuard};
 use super::rewrite::Rewrite;
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::protocol::Testimony;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::{arrived, attempt_terms};
-use reattempt_guard::contract::ResponseFuture;
-use reattempt_guard::wall::Shared;
-use reattempt_guard::{OwnEnd, Pass};
 
 /// Picks an endpoint and sends a request to it by calling `send`.
 #[inline]
@@ -31,8 +29,8 @@ where
     P: ReadRequest<Req>,
 {
     let (deadline, mut terms) = attempt_terms(&shared.protocol, P::view(&request));
-    let mut arrival = Arrival::new("", clock::since_epoch(arrived(&mut terms)));
-    arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
+    let mut arrival = Arrival::new("", arrived(&mut terms).since_epoch());
+    arrival.latest = deadline.map(|deadline| deadline.instant().since_epoch());
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
         return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use reattempt_control::{EndpointEvent, EndpointSet};
 use reattempt_core::Warning;
+use reattempt_engine::wall::no_time_for_attempts;
 
 use super::random;
-use reattempt_engine::wall::no_time_for_attempts;
 
 /// An observer of a set's changes.
 pub(super) type EventObserver = Arc<dyn Fn(&EndpointEvent) + Send + Sync>;

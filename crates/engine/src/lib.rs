@@ -34,6 +34,9 @@ pub mod budget;
 pub mod classify;
 pub mod error;
 #[cfg(feature = "http")]
+#[doc(hidden)] // its path is `reattempt::fallback`
+pub mod fallback;
+#[cfg(feature = "http")]
 pub mod fresh;
 #[cfg(feature = "grpc")]
 pub mod grpc;

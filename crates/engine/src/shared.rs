@@ -6,7 +6,7 @@ use reattempt_control::Trail;
 use tower_service::Service;
 
 use crate::call::clock::Instant;
-use crate::call::frame::{Sending, SendingNext, Special, Timed, Tried};
+use crate::call::frame::{OpenFrame, OpenNext, Special, Timed, Tried};
 use crate::call::in_use;
 use crate::call::layer_terms::LayerTerms;
 
@@ -55,8 +55,8 @@ pub fn send_next<S: Service<A>, A>(
     deadline: Option<Instant>,
     terms: Option<LayerTerms>,
 ) -> (S::Future, Tried) {
-    let (frame, _timed) = (in_use::ENDPOINTS.is_begun().then(|| Sending::next(trail)), Timed::only(deadline));
+    let (frame, _timed) = (in_use::ENDPOINTS.is_begun().then(|| OpenFrame::next(trail)), Timed::only(deadline));
     let _special = Special::open(terms);
     let sent = service.call(attempt);
-    (sent, frame.map_or(Tried::Nowhere, SendingNext::close))
+    (sent, frame.map_or(Tried::Nowhere, OpenNext::close))
 }

@@ -9,12 +9,9 @@ pub use crate::call::deadline::PASSED;
 pub use crate::call::errors::{causes, chain};
 pub use crate::call::observe::add_observer;
 pub use crate::call::progress::{Granted, LastOutcome, Progress};
-pub use crate::call::protocol::Operations;
 pub use crate::call::random::Seed;
-pub use crate::call::redact::{Redacted, redacted};
-pub use crate::call::request_terms::RequestTerms;
+pub use crate::call::redact::redacted;
 pub use crate::call::settings::{Settings, no_time_for_attempts};
-pub use crate::policy::Profile;
 
 #[cfg(feature = "http")]
 pub use self::http::*;
@@ -24,19 +21,18 @@ pub use self::http::*;
 mod http {
     pub use crate::accessors::inner_accessors;
     pub use crate::call::attempt_terms::{AttemptTerms, arrived};
+    pub use crate::call::cut_off::CutOff;
     pub use crate::call::layer_terms::LayerTerms;
     pub use crate::call::method::MethodOverrides;
     pub use crate::call::request_terms::Impatient;
-    pub use crate::call::{cut_off, frame, in_use, late_answers};
-    pub use crate::hedge::policy::Hedges;
+    pub use crate::call::{frame, in_use, late_answers};
+    pub use crate::protocol::attempt::{AttemptKind, KindWanted};
     pub use crate::protocol::errors::{is_refused_here, refusal_in, verdict_of_error};
     pub use crate::protocol::facts::attempt_terms;
-    pub use crate::protocol::failed::{BackupFailed, Failed, FellBack};
-    pub use crate::protocol::fallback_body::FallbackBody;
+    pub use crate::protocol::origin::Origin;
     pub use crate::protocol::proof::{fault_of_error, is_from_fallback};
     pub use crate::protocol::protocol_setters::protocol_setters;
-    pub use crate::protocol::settings::Judged;
-    pub use crate::protocol::witness::attend;
+    pub use crate::protocol::witness::{Testimony, attend};
     pub use crate::send::{Sending, send, send_method};
     pub use crate::shared::{Shared, send_next};
 

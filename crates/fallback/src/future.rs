@@ -9,24 +9,18 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Extensions;
 use pin_project_lite::pin_project;
+use reattempt_engine::error::{BoxedError, TimeLimit};
+use reattempt_engine::observe::Event;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
+use reattempt_engine::wall::{Testimony, clock, is_refused_here};
+use reattempt_engine::{CallOptions, Deadline, Report, TimedOut};
+use reattempt_guard::contract::GuardOutcome;
 use tokio::time::Sleep;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::shared::Shared;
 use super::{BackupFailed, Failed, FellBack, Replaceable, Replacement, Source};
-use reattempt_engine::CallOptions;
-use reattempt_engine::Deadline;
-use reattempt_engine::Report;
-use reattempt_engine::TimedOut;
-use reattempt_engine::error::BoxedError;
-use reattempt_engine::error::TimeLimit;
-use reattempt_engine::observe::Event;
-use reattempt_engine::protocol::Testimony;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::{Instant, sleep_until};
-use reattempt_engine::wall::is_refused_here;
-use reattempt_guard::contract::GuardOutcome;
 
 pin_project! {
     /// The future of a call whose failure may be replaced.

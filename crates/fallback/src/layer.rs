@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
+use reattempt_engine::Http;
+use reattempt_engine::observe::{Event, Observer};
+use reattempt_engine::protocol::RequestProtocol;
+use reattempt_engine::wall::{add_observer, protocol_setters};
 use tower_layer::Layer;
 
 use super::shared::Shared;
 use super::{Backup, Failed, Fallback};
-use reattempt_engine::Http;
-use reattempt_engine::observe::{Event, Observer};
-use reattempt_engine::protocol::RequestProtocol;
-use reattempt_engine::wall::add_observer;
-use reattempt_engine::wall::protocol_setters;
 
 /// A layer that replaces the outcome of a failed call, after all retries.
 ///

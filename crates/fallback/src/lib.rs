@@ -127,4 +127,4 @@ pub use service::Fallback;
 pub use source::Replacement;
 pub use source::{Backup, SaveRequest, Source};
 
-pub use reattempt_engine::wall::{BackupFailed, Failed, FallbackBody, FellBack};
+pub use reattempt_engine::fallback::{BackupFailed, Failed, FallbackBody, FellBack};

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use http::Response;
 use http::response::Parts;
 use http_body::Body;
-
-use super::FallbackBody;
 use reattempt_engine::Http;
 use reattempt_engine::protocol::RequestProtocol;
+
+use super::FallbackBody;
 
 /// A protocol whose responses of type `R` can be replaced. This trait is sealed.
 #[diagnostic::on_unimplemented(

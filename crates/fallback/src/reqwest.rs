@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 use http::response::Parts;
+use reattempt_engine::wall::with_url;
+use reattempt_engine::{Deadline, Http};
 use reqwest::{Body, Request, Response};
 
 use super::{Replaceable, SaveRequest};
-use reattempt_engine::Deadline;
-use reattempt_engine::Http;
-use reattempt_engine::wall::with_url;
 
 impl Replaceable<Response> for Http {
     type Body = Body;

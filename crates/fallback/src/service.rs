@@ -4,21 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use reattempt_engine::error::BoxedError;
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::{Testimony, attempt_terms, inner_accessors, send_method};
+use reattempt_engine::{CallOptions, Http};
+use reattempt_guard::contract::GuardOutcome;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Waiting};
 use super::shared::Shared;
 use super::{Replaceable, Source};
-use reattempt_engine::CallOptions;
-use reattempt_engine::Http;
-use reattempt_engine::error::BoxedError;
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::protocol::Testimony;
-use reattempt_engine::wall::attempt_terms;
-use reattempt_engine::wall::inner_accessors;
-use reattempt_engine::wall::send_method;
-use reattempt_guard::contract::GuardOutcome;
 
 /// A client that replaces the outcomes of failed calls, created by [`FallbackLayer`](super::FallbackLayer).
 pub struct Fallback<S, F, P = Http> {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use reattempt_core::Verdict;
 use reattempt_core::guard::Health;
-use tower::BoxError;
-
 use reattempt_engine::CallOptions;
 use reattempt_engine::error::BoxedError;
 use reattempt_engine::observe::Observer;
 use reattempt_guard::contract::GuardOutcome;
+use tower::BoxError;
 
 /// The settings that clones and calls in flight share.
 pub(crate) struct Shared<F, P> {

@@ -5,15 +5,13 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use http::Response;
+use reattempt_engine::protocol::Protocol;
+use reattempt_engine::wall::{attend, send};
+use reattempt_engine::{Deadline, Http};
 use tower::BoxError;
 use tower_service::Service;
 
 use super::Failed;
-use reattempt_engine::Deadline;
-use reattempt_engine::Http;
-use reattempt_engine::protocol::Protocol;
-use reattempt_engine::wall::attend;
-use reattempt_engine::wall::send;
 
 /// A source of fallback responses: a function that takes the [`Failed`] outcome, or a [`Backup`]. This trait is sealed.
 pub trait Source<P, Request, R>: sealed::Sealed {

@@ -6,12 +6,11 @@ use http::HeaderMap;
 use http_body::{Body, Frame};
 use reattempt_core::ServerHint;
 use reattempt_core::guard::{BodyEnd, Guard, Health};
+use reattempt_engine::body::{Watch, Watched};
+use reattempt_engine::{CallOptions, Http};
 
 use super::health::Judged;
 use super::pass::Pass;
-use reattempt_engine::CallOptions;
-use reattempt_engine::Http;
-use reattempt_engine::body::{Watch, Watched};
 
 /// The body of a response returned through a [`GuardLayer`](super::GuardLayer).
 ///

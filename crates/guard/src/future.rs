@@ -8,6 +8,11 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_engine::error::ErrorMode;
+use reattempt_engine::observe::Event;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
+use reattempt_engine::wall::frame::Late;
+use reattempt_engine::wall::{CutOff, Testimony, clock};
 use tokio::time::Sleep;
 use tower_service::Service;
 
@@ -15,13 +20,6 @@ use super::judge::judge;
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
-use reattempt_engine::error::ErrorMode;
-use reattempt_engine::observe::Event;
-use reattempt_engine::protocol::Testimony;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::{Instant, sleep_until};
-use reattempt_engine::wall::cut_off::{CutOff, cut_off, had_no_time, take_server};
-use reattempt_engine::wall::frame::Late;
 
 pin_project! {
     /// The future of a guarded call.
@@ -127,7 +125,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
     /// Returns `Ready` at `until`, or after 1 ms if `until` is in the past, to prevent a busy loop.
     fn poll_sleep(&mut self, until: Duration, now: Duration, cx: &mut Context<'_>) -> Poll<()> {
         const TICK: Duration = Duration::from_millis(1);
-        let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
+        let at = Instant::now().later(until.saturating_sub(now).max(TICK));
         match &mut self.sleep {
             Some(sleep) if sleep.deadline() == at.on_tokio() && !sleep.is_elapsed() => {}
             Some(sleep) => sleep.as_mut().reset(at.on_tokio()),
@@ -296,11 +294,11 @@ where
                             // The attempt is cancelled before its end is recorded.
                             let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
                             let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
-                            let below = cut_off(Some(limit), || {
+                            let below = CutOff::drop_attempt(Some(limit), || {
                                 this.state.set(State::Over);
-                                let unsent = had_no_time();
+                                let unsent = CutOff::had_no_time();
                                 pass.into_iter().for_each(|pass| pass.timed_out(limit, unsent));
-                                take_server()
+                                CutOff::take_server()
                             });
                             P::own_end(OwnEnd::TimedOut { after, server: server.or(below), uploading })
                         }
@@ -320,7 +318,7 @@ fn poll_timeout<G: Guard, P>(
 ) -> Poll<Duration> {
     let timeout = pass.and_then(|pass| pass.shared.attempt_timeout);
     let Some(timeout) = timeout.filter(|_| clock::has_timer()) else { return Poll::Pending };
-    let due = || Box::pin(sleep_until(clock::later(Instant::now(), timeout)));
+    let due = || Box::pin(sleep_until(Instant::now().later(timeout)));
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
 }
 

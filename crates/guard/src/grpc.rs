@@ -6,6 +6,13 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame};
 use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
 use reattempt_core::{Classification, Rounded};
+use reattempt_engine::CallOptions;
+use reattempt_engine::body::Watch;
+use reattempt_engine::error::ErrorMode;
+use reattempt_engine::grpc::{Grpc, GrpcBody};
+use reattempt_engine::protocol::{ClassifyOutcome, Protocol, SavedRequest};
+use reattempt_engine::wall::grpc::{Unanswered, classify_error, fault, grpc_setters};
+use reattempt_engine::wall::{PASSED, protocol_setters};
 use reattempt_grpc::{Code, code_of_head};
 use tower::BoxError;
 
@@ -13,14 +20,6 @@ use crate::body::{Held, guarded_body};
 use crate::contract::GuardOutcome;
 use crate::health::of_classification;
 use crate::{GuardLayer, GuardedBody, Judged, OwnEnd, Pass};
-use reattempt_engine::CallOptions;
-use reattempt_engine::body::Watch;
-use reattempt_engine::error::ErrorMode;
-use reattempt_engine::grpc::{Grpc, GrpcBody};
-use reattempt_engine::protocol::{ClassifyOutcome, Protocol, SavedRequest};
-use reattempt_engine::wall::PASSED;
-use reattempt_engine::wall::grpc::{Unanswered, classify_error, fault, grpc_setters};
-use reattempt_engine::wall::protocol_setters;
 
 impl<G: Guard> GuardLayer<G, Grpc> {
     /// Creates a layer that guards gRPC calls with the defaults of [`Grpc`].

@@ -5,7 +5,6 @@ use std::error::Error;
 use http::StatusCode;
 use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Evidence, ServerHint, Signs};
-
 use reattempt_engine::wall::fault_of_error;
 
 /// The statuses of a server that does not accept calls, or does not finish them in time.

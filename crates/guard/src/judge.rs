@@ -4,10 +4,10 @@ use std::error::Error;
 
 use reattempt_core::Verdict;
 use reattempt_core::guard::Guard;
+use reattempt_engine::error::ErrorMode;
 
 use super::pass::Pass;
 use super::protocol::GuardOutcome;
-use reattempt_engine::error::ErrorMode;
 
 /// The purposes for which a response is watched to its end.
 #[derive(Default)]

@@ -8,17 +8,15 @@ use std::time::Duration;
 
 use reattempt_core::guard::Guard;
 use reattempt_core::{Classification, Warning};
-use tower_layer::Layer;
-
-use super::service::Guarded;
-use super::shared::Shared;
 use reattempt_engine::Http;
 use reattempt_engine::error::BoxedError;
 use reattempt_engine::observe::{Event, Observer};
 use reattempt_engine::protocol::{CloneRequest, RequestProtocol};
-use reattempt_engine::wall::add_observer;
-use reattempt_engine::wall::no_time_for_attempts;
-use reattempt_engine::wall::protocol_setters;
+use reattempt_engine::wall::{add_observer, no_time_for_attempts, protocol_setters};
+use tower_layer::Layer;
+
+use super::service::Guarded;
+use super::shared::Shared;
 
 /// A layer whose guard admits or refuses every attempt.
 ///

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use opentelemetry::metrics::{Counter, Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_core::guard::{Reason, Refused};
+use reattempt_engine::observe::{Event, Observer};
 
 use super::Limit;
 use super::handle::{StateChange, ThrottleCounts, Usage};
-use reattempt_engine::observe::{Event, Observer};
 
 /// A set of OpenTelemetry instruments for guards.
 ///

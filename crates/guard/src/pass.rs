@@ -6,13 +6,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
+use reattempt_engine::CallOptions;
+use reattempt_engine::wall::{AttemptTerms, CutOff, late_answers};
 
 use super::health::Judged;
 use super::shared::{Shared, now};
-use reattempt_engine::CallOptions;
-use reattempt_engine::wall::AttemptTerms;
-use reattempt_engine::wall::cut_off::{CutOff, cutting_off, had_no_time, set_had_no_time, set_server};
-use reattempt_engine::wall::late_answers;
 
 /// The ticket of one attempt, with the data that is needed to end it.
 ///
@@ -208,7 +206,7 @@ impl<G: Guard, P> Pass<G, P> {
         } else if limit == CutOff::Upload || self.is_source_pending() {
             Judged::IGNORED
         } else if self.was_queued(after) {
-            set_had_no_time();
+            CutOff::set_had_no_time();
             return self.abandon(after, now);
         } else if !self.had_time(limit, after, now) {
             // An outer guard may know more about the server than this one.
@@ -222,7 +220,7 @@ impl<G: Guard, P> Pass<G, P> {
     /// Returns `true` if an attempt that was sent this long ago had waited for longer in this client, here or in an
     /// inner guard (C-10).
     fn was_queued(&self, after: Duration) -> bool {
-        after < self.waited() || (cutting_off().is_some() && had_no_time())
+        after < self.waited() || (CutOff::current().is_some() && CutOff::had_no_time())
     }
 
     /// Returns `true` if the server had its time for an attempt that was sent this long ago. A caller's deadline must
@@ -262,14 +260,14 @@ impl<G: Guard, P> Drop for Pass<G, P> {
             return;
         }
         let now = now();
-        let limit = cutting_off();
+        let limit = CutOff::current();
         if limit.is_some() {
-            set_server(self.server());
+            CutOff::set_server(self.server());
         }
         let limit = limit.or_else(|| self.latest.is_some_and(|latest| latest <= now).then_some(CutOff::Call));
         match (self.phase, limit) {
             (Phase::Unsent, _) => {
-                set_had_no_time();
+                CutOff::set_had_no_time();
                 self.end_ticket(&End::Unsent, now);
             }
             (Phase::Sent | Phase::Answered(_), Some(limit)) => self.end_late(limit, now),

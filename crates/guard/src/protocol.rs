@@ -8,17 +8,14 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::Classification;
 use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
+use reattempt_engine::error::{BoxedError, ErrorMode, TimeLimit};
+use reattempt_engine::protocol::{ClassifyOutcome, CloneRequest, SavedClone};
+use reattempt_engine::{CallOptions, Http, TimedOut};
 use tower::BoxError;
 
 use super::body::{GuardedBody, guarded_body};
 use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
-use reattempt_engine::CallOptions;
-use reattempt_engine::Http;
-use reattempt_engine::TimedOut;
-use reattempt_engine::error::TimeLimit;
-use reattempt_engine::error::{BoxedError, ErrorMode};
-use reattempt_engine::protocol::{ClassifyOutcome, CloneRequest, SavedClone};
 
 /// Returns the health of a response that is a success based on its status alone.
 #[inline]

@@ -4,6 +4,10 @@ use std::error::Error;
 
 use reattempt_core::Classification;
 use reattempt_core::guard::Guard;
+use reattempt_engine::error::BoxedError;
+use reattempt_engine::protocol::{ClassifyOutcome, SavedClone};
+use reattempt_engine::wall::with_url;
+use reattempt_engine::{CallOptions, Http};
 use reqwest::{Body, Response};
 use tower::BoxError;
 
@@ -11,11 +15,6 @@ use super::body::guarded_body;
 use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd, boxed, served_by_status};
-use reattempt_engine::CallOptions;
-use reattempt_engine::Http;
-use reattempt_engine::error::BoxedError;
-use reattempt_engine::protocol::{ClassifyOutcome, SavedClone};
-use reattempt_engine::wall::with_url;
 
 impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     type Guarded<G: Guard> = Response;

@@ -7,23 +7,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, Guard};
+use reattempt_engine::Http;
+use reattempt_engine::error::{BoxedError, ErrorMode};
+use reattempt_engine::observe::Event;
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::{Impatient, Sending, Testimony, arrived, attempt_terms, inner_accessors, send_method};
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Waiting};
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::Shared;
-use reattempt_engine::Http;
-use reattempt_engine::error::{BoxedError, ErrorMode};
-use reattempt_engine::observe::Event;
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::protocol::Testimony;
-use reattempt_engine::wall::Impatient;
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::inner_accessors;
-use reattempt_engine::wall::send_method;
-use reattempt_engine::wall::{arrived, attempt_terms};
 
 /// A client whose guard admits or refuses every attempt, created by [`GuardLayer`](super::GuardLayer).
 ///
@@ -75,8 +69,8 @@ where
         let view = P::view(&request);
         let (deadline, mut terms) = attempt_terms(&shared.protocol, view);
         let destination = shared.protocol.destination_of(view);
-        let mut arrival = Arrival::new(&destination, clock::since_epoch(arrived(&mut terms)));
-        arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
+        let mut arrival = Arrival::new(&destination, arrived(&mut terms).since_epoch());
+        arrival.latest = deadline.map(|deadline| deadline.instant().since_epoch());
         arrival.patient = view.extension::<Impatient>().is_none();
         arrival.timeout = shared.attempt_timeout;
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {

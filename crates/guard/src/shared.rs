@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
-
 use reattempt_engine::observe::{Event, Observer};
-use reattempt_engine::wall::AttemptTerms;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::in_use;
+use reattempt_engine::wall::{AttemptTerms, clock, in_use};
 
 /// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take the time.
 ///
@@ -20,7 +17,7 @@ use reattempt_engine::wall::in_use;
 /// assert_eq!(breaker.state_at("one.example", handle::now()), BreakerState::Closed);
 /// ```
 pub fn now() -> Duration {
-    clock::since_epoch(clock::Instant::now())
+    clock::Instant::now().since_epoch()
 }
 
 /// The part of a guarded client that its clones and its calls in flight share.

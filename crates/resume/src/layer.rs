@@ -8,6 +8,11 @@ use http::{Request, Response};
 use http_body::Body;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule, Warning};
+use reattempt_engine::Http;
+use reattempt_engine::classify::RequestView;
+use reattempt_engine::observe::{Event, Observer};
+use reattempt_engine::protocol::Protocol;
+use reattempt_engine::wall::{add_observer, protocol_setters};
 use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
 use tower_layer::Layer;
@@ -16,12 +21,6 @@ use super::message::{self, ResumableResponse};
 use super::resumption::Resumption;
 use super::settings::{Rules, Settings};
 use super::{Resume, ResumeBody, ResumePoint, Source};
-use reattempt_engine::Http;
-use reattempt_engine::classify::RequestView;
-use reattempt_engine::observe::{Event, Observer};
-use reattempt_engine::protocol::Protocol;
-use reattempt_engine::wall::add_observer;
-use reattempt_engine::wall::protocol_setters;
 
 /// The broken attempt plus five resumes without a new byte.
 const MAX_ATTEMPTS: u32 = 6;

@@ -5,12 +5,11 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Request, Response, StatusCode, Uri};
 use http_body::Body;
+use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
+use reattempt_engine::{CallOptions, Http};
 use tower::BoxError;
 
 use super::ResumePoint;
-use reattempt_engine::CallOptions;
-use reattempt_engine::Http;
-use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
 
 mod sealed {
     /// Only the requests and responses of this crate implement it.

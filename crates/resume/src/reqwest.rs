@@ -5,13 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as HttpBody;
+use reattempt_engine::wall::with_url;
 use reqwest::{Body, Request, Response, Url};
 use tokio::time::Instant;
 use tower::BoxError;
 
 use super::ResumePoint;
 use super::message::{ResumableRequest, ResumableResponse, ResumedAs, Target};
-use reattempt_engine::wall::with_url;
 
 impl ResumableRequest for Request {
     // The request without its body, and the time at which the first request was sent.

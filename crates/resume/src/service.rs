@@ -8,6 +8,11 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule};
+use reattempt_engine::protocol::ReadRequest;
+use reattempt_engine::wall::clock::Instant;
+use reattempt_engine::wall::frame::{Frame, OpenFrame, Tried};
+use reattempt_engine::wall::{CallContext, Sending, Shared, inner_accessors, send_method};
+use reattempt_engine::{CallOptions, Http};
 use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
 use tower_service::Service;
@@ -16,18 +21,6 @@ use super::message::{self, ResumableRequest, ResumableResponse, ResumedAs};
 use super::resumption::Resumption;
 use super::settings::{Rules, Settings};
 use super::{ResumeBody, ServiceSource};
-use reattempt_engine::CallOptions;
-use reattempt_engine::Http;
-use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::wall::CallContext;
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::Shared;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame;
-use reattempt_engine::wall::frame::Tried;
-use reattempt_engine::wall::inner_accessors;
-use reattempt_engine::wall::send_method;
 
 /// A client whose broken downloads are resumed, created by [`ResumeLayer`](super::ResumeLayer).
 ///
@@ -80,7 +73,7 @@ where
             let view = <Http as ReadRequest<Req>>::view(&request);
             let own = self.options.as_ref();
             let mut context = Resumption::<ServiceSource<S, Req>, Backoff, B>::context(settings, view, own);
-            let limit = request.time_limit().map(|limit| clock::later(Instant::now(), limit));
+            let limit = request.time_limit().map(|limit| Instant::now().later(limit));
             context.deadline = context.deadline.into_iter().chain(limit).min();
             Kept {
                 head,
@@ -88,12 +81,12 @@ where
                 destination: message::destination(&settings.protocol, &request),
                 shared: Arc::clone(&self.shared),
                 settings: (Arc::clone(settings), self.rules),
-                until: frame::deadline(),
+                until: Frame::deadline(),
             }
         });
         // An inner set of endpoints reports its pick through the frame. If an outer layer has a frame, that layer must
         // get the pick: its next attempt may go to another server, which may not know an idempotency key.
-        let frame = kept.as_ref().and_then(|_| frame::Sending::outermost());
+        let frame = kept.as_ref().and_then(|_| OpenFrame::outermost());
         let call = self.inner.call(request);
         let tried = frame.map_or(Tried::Nowhere, |frame| frame.close().into());
         ResponseFuture { call, kept: kept.map(|kept| (kept, tried)) }

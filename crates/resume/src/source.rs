@@ -9,16 +9,14 @@ use http::Response;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_control::Trail;
+use reattempt_engine::wall::clock::Instant;
+use reattempt_engine::wall::frame::Tried;
+use reattempt_engine::wall::{Sending, Shared, send, send_next};
 use tower::BoxError;
 use tower_service::Service;
 
 use super::ResumePoint;
 use super::message::{ResumableRequest, ResumableResponse};
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame::Tried;
-use reattempt_engine::wall::send;
-use reattempt_engine::wall::{Shared, send_next};
 
 /// A source of the rest of a broken body. Every `FnMut(ResumePoint)` whose future returns an `http::Response` is a
 /// source.

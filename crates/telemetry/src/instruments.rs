@@ -3,12 +3,12 @@
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_core::StopReason;
+use reattempt_engine::observe::Event;
+use reattempt_engine::report::AttemptOutcome;
 
 use super::labels::{OTHER, Server};
 use super::layer::Side;
 use super::output::{Begun, End, Open, Output};
-use reattempt_engine::observe::Event;
-use reattempt_engine::report::AttemptOutcome;
 
 /// The bucket boundaries for durations that the conventions recommend, in seconds.
 const SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];

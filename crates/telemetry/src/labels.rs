@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::uri::Authority;
 use http::{Response, StatusCode, Version};
 use reattempt_core::FailureKind;
-
 use reattempt_engine::TimedOut;
 use reattempt_engine::classify::RequestView;
-use reattempt_engine::wall::causes;
-use reattempt_engine::wall::{is_refused_here, verdict_of_error};
+use reattempt_engine::wall::{causes, is_refused_here, verdict_of_error};
 
 /// The label for all other values.
 pub(super) const OTHER: &str = "_OTHER";

@@ -1,11 +1,8 @@
 //! The layer that measures calls or attempts, and its service, for the telemetry of every protocol.
 
+use reattempt_engine::wall::{Sending, inner_accessors, send_method};
 use tower_layer::{Layer, Stack};
 use tower_service::Service;
-
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::inner_accessors;
-use reattempt_engine::wall::send_method;
 
 /// A layer that measures calls or attempts. The `around` method of a telemetry such as
 /// [`HttpTelemetry`](super::HttpTelemetry) creates one layer for calls and one for attempts.

@@ -5,11 +5,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reattempt_engine::observe::Event;
+
 #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
 use super::labels::OTHER;
 use super::labels::Server;
 use super::layer::Side;
-use reattempt_engine::observe::Event;
 
 /// A destination for telemetry data.
 pub(super) trait Output: Send + Sync {

@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::{StatusCode, Version};
+use reattempt_engine::classify::RequestView;
+use reattempt_engine::wall::clock::Instant;
+use reattempt_engine::wall::frame::{OpenFrame, Tried};
 
 use super::Shared;
 use super::call::Call;
 use super::labels::{method_of, server_of, url_of, version_of};
 use super::layer::Side;
 use super::output::{Begun, End, Open};
-use reattempt_engine::classify::RequestView;
-use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame::{Sending, Tried};
 
 /// A call or an attempt in flight.
 pub(super) struct Record {
@@ -48,7 +48,7 @@ impl Record {
         let result = nested(&self.open, run);
         drop(entered);
         if self.call.is_none()
-            && let Some(tried) = Sending::current().known()
+            && let Some(tried) = OpenFrame::current().known()
         {
             self.tried = tried;
             self.name_endpoint();

@@ -6,14 +6,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
+use reattempt_engine::Http;
+use reattempt_engine::error::{ErrorMode, OwnError};
+use reattempt_engine::protocol::ReadRequest;
 use tower_service::Service;
 
 use super::labels::{ResponseHead, error_type};
 use super::record::Record;
 use super::{HttpTelemetry, Measured};
-use reattempt_engine::Http;
-use reattempt_engine::error::{ErrorMode, OwnError};
-use reattempt_engine::protocol::ReadRequest;
 
 impl<S, Req, Mode> Service<Req> for Measured<S, HttpTelemetry<Mode>>
 where

@@ -70,35 +70,35 @@ impl Instant {
     pub fn on_tokio(self) -> tokio::time::Instant {
         EPOCH.checked_add(self.0.min(FAR)).unwrap_or(*EPOCH)
     }
-}
 
-/// Creates a timer for a time on tokio's clock.
-pub fn sleep_until(until: Instant) -> Sleep {
-    tokio::time::sleep_until(until.on_tokio())
-}
+    /// Returns the time in the form that budgets take.
+    pub const fn since_epoch(self) -> Duration {
+        self.0
+    }
 
-/// Returns a time in the form that budgets take.
-pub const fn since_epoch(now: Instant) -> Duration {
-    now.0
-}
+    /// Returns the time after `wait`, which is limited to thirty years.
+    pub fn later(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(wait.min(FAR)))
+    }
 
-/// Returns `now + wait`, with `wait` limited to thirty years.
-pub fn later(now: Instant, wait: Duration) -> Instant {
-    Instant(now.0.saturating_add(wait.min(FAR)))
+    /// Returns `true` if a timer for this deadline, in an inner layer or at the server, may have expired by `now`.
+    ///
+    /// The timer was set at `since` or later. It may expire early, because the time in a header is rounded, and timers
+    /// themselves round.
+    pub fn is_due(self, since: Self, now: Self) -> bool {
+        // A timeout in a header has at least five digits, unless its unit is the nanosecond, so its rounding error is
+        // small.
+        let slack = TIMER_SLACK + now.saturating_duration_since(since) / 65_536;
+        self.saturating_duration_since(now) <= slack
+    }
 }
 
 /// The time by which timers are late or early, because they round.
 pub(crate) const TIMER_SLACK: Duration = Duration::from_millis(2);
 
-/// Returns `true` if a timer for `deadline`, in an inner layer or at the server, may have expired by `now`.
-///
-/// The timer was set at `since` or later. It may expire early, because the time in a header is rounded, and timers
-/// themselves round.
-pub fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
-    // A timeout in a header has at least five digits, unless its unit is the nanosecond, so its rounding error is
-    // small.
-    let slack = TIMER_SLACK + now.saturating_duration_since(since) / 65_536;
-    deadline.saturating_duration_since(now) <= slack
+/// Creates a timer for a time on tokio's clock.
+pub fn sleep_until(until: Instant) -> Sleep {
+    tokio::time::sleep_until(until.on_tokio())
 }
 
 /// Returns `true` if there is a current tokio runtime, which timers require.

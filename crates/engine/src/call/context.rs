@@ -13,7 +13,6 @@ use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 #[cfg(feature = "http")]
 use super::finish::Finish;
 use super::settings::Settings;
-use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -155,7 +154,7 @@ impl CallContext {
             has_status: account.is_none(),
             account: account.unwrap_or_default(),
             attempts,
-            sent: sent.or_else(|| self.started.map(clock::since_epoch)).unwrap_or(Duration::MAX),
+            sent: sent.or_else(|| self.started.map(Instant::since_epoch)).unwrap_or(Duration::MAX),
             deadline: self.deadline,
             sleep: None,
         }

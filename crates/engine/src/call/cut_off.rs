@@ -34,38 +34,40 @@ impl Drop for Before {
     }
 }
 
-/// Drops an attempt by calling `cancel`. If a limit is the reason, inner guards judge the attempt accordingly, and not
-/// as an abandoned call. Its answer may be on its way, unless it still waits for the caller's body.
-pub fn cut_off<R>(limit: Option<CutOff>, cancel: impl FnOnce() -> R) -> R {
-    let Some(limit) = limit else { return cancel() };
-    let _before = Before(CUTTING_OFF.replace(Some(limit)));
-    SERVER.set(None);
-    HAD_NO_TIME.set(false);
-    if limit == CutOff::Upload { cancel() } else { leave(cancel) }
-}
+impl CutOff {
+    /// Drops an attempt by calling `cancel`. If a limit is the reason, inner guards judge the attempt accordingly, and
+    /// not as an abandoned call. Its answer may be on its way, unless it still waits for the caller's body.
+    pub fn drop_attempt<R>(limit: Option<Self>, cancel: impl FnOnce() -> R) -> R {
+        let Some(limit) = limit else { return cancel() };
+        let _before = Before(CUTTING_OFF.replace(Some(limit)));
+        SERVER.set(None);
+        HAD_NO_TIME.set(false);
+        if limit == Self::Upload { cancel() } else { leave(cancel) }
+    }
 
-/// Returns the limit for which an outer layer is dropping the attempt, if that is the case.
-pub fn cutting_off() -> Option<CutOff> {
-    CUTTING_OFF.get()
-}
+    /// Returns the limit for which an outer layer is dropping the attempt, if that is the case.
+    pub fn current() -> Option<Self> {
+        CUTTING_OFF.get()
+    }
 
-/// Records the server of the attempt that is being dropped. The last name counts, which comes from the outermost guard
-/// that has chosen a server.
-pub fn set_server(server: Option<Arc<str>>) {
-    SERVER.with_borrow_mut(|named| *named = server.or(named.take()));
-}
+    /// Records the server of the attempt that is being dropped. The last name counts, which comes from the outermost
+    /// guard that has chosen a server.
+    pub fn set_server(server: Option<Arc<str>>) {
+        SERVER.with_borrow_mut(|named| *named = server.or(named.take()));
+    }
 
-/// Takes the server of the attempt that [`cut_off`] has dropped.
-pub fn take_server() -> Option<Arc<str>> {
-    SERVER.take()
-}
+    /// Takes the server of the attempt that [`drop_attempt`](Self::drop_attempt) has dropped.
+    pub fn take_server() -> Option<Arc<str>> {
+        SERVER.take()
+    }
 
-/// Records that the attempt that is being dropped had no time at its server, for the guards around this one.
-pub fn set_had_no_time() {
-    HAD_NO_TIME.set(true);
-}
+    /// Records that the attempt that is being dropped had no time at its server, for the guards around this one.
+    pub fn set_had_no_time() {
+        HAD_NO_TIME.set(true);
+    }
 
-/// Returns `true` if an inner guard has found that the attempt had no time at its server.
-pub fn had_no_time() -> bool {
-    HAD_NO_TIME.get()
+    /// Returns `true` if an inner guard has found that the attempt had no time at its server.
+    pub fn had_no_time() -> bool {
+        HAD_NO_TIME.get()
+    }
 }

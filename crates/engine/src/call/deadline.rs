@@ -5,10 +5,9 @@ use std::time::Duration;
 #[cfg(feature = "http")]
 use http::Extensions;
 
-use crate::call::clock;
 use crate::call::clock::Instant;
 #[cfg(feature = "http")]
-use crate::call::frame;
+use crate::call::frame::Frame;
 
 /// The message of the error for a call that was ended by its deadline.
 pub const PASSED: &str = "the deadline of the call has passed";
@@ -47,7 +46,7 @@ impl Deadline {
     /// Creates a deadline that expires after this time on tokio's clock, at most about thirty years from now.
     #[doc(alias("new", "from_now", "in"))]
     pub fn after(timeout: Duration) -> Self {
-        Self(clock::later(Instant::now(), timeout))
+        Self(Instant::now().later(timeout))
     }
 
     /// Returns the deadline of the attempt with these extensions, for a service inside a layer of this crate. Call this
@@ -82,7 +81,7 @@ impl Deadline {
     #[cfg(feature = "http")]
     #[inline]
     pub fn of(extensions: &Extensions) -> Option<Self> {
-        earlier(extensions.get().copied(), frame::deadline().map(Self::at))
+        earlier(extensions.get().copied(), Frame::deadline().map(Self::at))
     }
 
     /// Copies an inbound request's deadline, if any, to the extensions of an outbound request. If the outbound request

@@ -89,7 +89,7 @@ impl Finish {
         let (budget, destination) = (self.client.budget(), self.destination.as_str());
         let end = match self.client.classify_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::NotProcessed(failure) => {
-                let now = clock::since_epoch(Instant::now());
+                let now = Instant::now().since_epoch();
                 // A server failure that no server sent is a lost connection, with every other response on it.
                 let lost = !responded && failure.kind() == FailureKind::Server;
                 let failure = if lost { Failure::new(FailureKind::Network) } else { failure };

@@ -75,18 +75,18 @@ enum Opened {
 /// The frame of an attempt that is being sent. Dropping it restores the outer frame, even after a panic.
 // A guard and not a closure, because a closure would copy the request, which is large, once more.
 #[allow(missing_debug_implementations, reason = "only layers of this workspace name it")]
-pub struct Sending {
+pub struct OpenFrame {
     outer: Frame,
 }
 
-impl Drop for Sending {
+impl Drop for OpenFrame {
     #[inline]
     fn drop(&mut self) {
         FRAME.set(self.outer);
     }
 }
 
-impl Sending {
+impl OpenFrame {
     /// Opens the frame of a call's first attempt, unless no endpoint can be picked.
     #[inline]
     pub(crate) fn first() -> Option<Self> {
@@ -115,18 +115,18 @@ impl Sending {
     }
 
     /// Opens the frame of an attempt after those to the endpoints in `trail`.
-    pub(crate) fn next(trail: &Trail) -> SendingNext {
+    pub(crate) fn next(trail: &Trail) -> OpenNext {
         // A thread that is ending has no trails any more.
         let open = || TRAILS.try_with(|trails| trails.borrow_mut().push(*trail)).ok();
         if trail.ids().is_empty() || open().is_none() {
             return Self::first_again();
         }
-        SendingNext { _trail: Some(OpenTrail), frame: Self { outer: FRAME.replace(Frame::Next) } }
+        OpenNext { _trail: Some(OpenTrail), frame: Self { outer: FRAME.replace(Frame::Next) } }
     }
 
     /// Opens the frame of an attempt without a trail: a first one, which may have been sent before.
-    pub(crate) fn first_again() -> SendingNext {
-        SendingNext { _trail: None, frame: Self { outer: FRAME.replace(Frame::First) } }
+    pub(crate) fn first_again() -> OpenNext {
+        OpenNext { _trail: None, frame: Self { outer: FRAME.replace(Frame::First) } }
     }
 
     /// Closes the frame and returns the attempt's endpoint.
@@ -138,10 +138,10 @@ impl Sending {
 }
 
 /// The frame of an attempt that is sent again or later. Dropping it also restores the outer trail.
-pub(crate) struct SendingNext {
+pub(crate) struct OpenNext {
     /// `None` if the attempt has no trail.
     _trail: Option<OpenTrail>,
-    frame: Sending,
+    frame: OpenFrame,
 }
 
 /// The last one of [`TRAILS`], which dropping this value removes. Frames are closed in reverse order.
@@ -153,7 +153,7 @@ impl Drop for OpenTrail {
     }
 }
 
-impl SendingNext {
+impl OpenNext {
     /// Closes the frame and returns the attempt's endpoint.
     pub(crate) fn close(self) -> Tried {
         self.frame.close().into()
@@ -227,16 +227,10 @@ pub(crate) fn layer_terms() -> LayerTerms {
     }
 }
 
-/// Returns the deadline of the call whose attempt is being sent.
-#[inline]
-pub fn deadline() -> Option<Instant> {
-    DEADLINE.get()
-}
-
 /// Returns the time at which the outer layer sent the attempt. Only the next inner layer reuses that layer's reading of
 /// the clock. Calls `special` if the attempt has terms of the outer layer.
 #[inline]
-pub fn arrived(special: impl FnOnce(LayerTerms)) -> Instant {
+pub(crate) fn arrived(special: impl FnOnce(LayerTerms)) -> Instant {
     match OPENED.get() {
         Opened::At(now) => {
             OPENED.set(Opened::Unknown);
@@ -251,6 +245,26 @@ pub fn arrived(special: impl FnOnce(LayerTerms)) -> Instant {
 }
 
 impl Frame {
+    /// Returns the deadline of the call whose attempt is being sent.
+    #[inline]
+    pub fn deadline() -> Option<Instant> {
+        DEADLINE.get()
+    }
+
+    /// Returns the endpoints that the innermost frame's call has tried, or `None` for a first attempt.
+    #[inline]
+    pub fn trail() -> Option<Trail> {
+        if let Self::Next = FRAME.get() { last_trail() } else { None }
+    }
+
+    /// Records the endpoint of the attempt that is being sent. Only the first pick in a frame is recorded.
+    #[inline]
+    pub fn picked(pick: Pick) {
+        if let Self::First | Self::Next = FRAME.get() {
+            FRAME.set(Self::Picked(pick));
+        }
+    }
+
     /// Returns `true` if the attempt is sent later, so that its endpoint is not known yet.
     #[inline]
     pub(crate) fn is_late(self) -> bool {
@@ -315,23 +329,9 @@ impl Tried {
     }
 }
 
-/// Returns the endpoints that the innermost frame's call has tried, or `None` for a first attempt.
-#[inline]
-pub fn trail() -> Option<Trail> {
-    if let Frame::Next = FRAME.get() { last_trail() } else { None }
-}
-
 #[cold]
 fn last_trail() -> Option<Trail> {
     TRAILS.try_with(|trails| trails.borrow().last().copied()).ok().flatten()
-}
-
-/// Records the endpoint of the attempt that is being sent. Only the first pick in a frame is recorded.
-#[inline]
-pub fn picked(pick: Pick) {
-    if let Frame::First | Frame::Next = FRAME.get() {
-        FRAME.set(Frame::Picked(pick));
-    }
 }
 
 /// The frame of an attempt that is sent later.
@@ -356,7 +356,7 @@ impl Late {
     pub fn take() -> Self {
         let terms = Some(layer_terms()).filter(LayerTerms::is_any);
         let terms = terms.map(|terms| (terms, Instant::now()));
-        Self { deferred: Deferred::take(), deadline: deadline(), terms }
+        Self { deferred: Deferred::take(), deadline: Frame::deadline(), terms }
     }
 
     /// Returns the deadline of the call.
@@ -379,14 +379,14 @@ impl Deferred {
     /// Takes the innermost frame, if it exists and has no pick yet.
     fn take() -> Option<Self> {
         let (Frame::First | Frame::Next) = FRAME.get() else { return None };
-        let deferred = Self { trail: trail().map(Box::new), picked: Arc::default() };
+        let deferred = Self { trail: Frame::trail().map(Box::new), picked: Arc::default() };
         LATE.with_borrow_mut(|late| late.push(Arc::clone(&deferred.picked)));
         FRAME.set(Frame::Deferred);
         Some(deferred)
     }
 
     fn send<R>(&self, send: impl FnOnce() -> R) -> R {
-        let frame = self.trail.as_deref().map_or_else(Sending::first_again, Sending::next);
+        let frame = self.trail.as_deref().map_or_else(OpenFrame::first_again, OpenFrame::next);
         let sent = send();
         // Only the first pick is recorded.
         let _ = self.picked.set(frame.close());

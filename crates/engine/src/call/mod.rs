@@ -7,7 +7,7 @@ pub(crate) mod causes;
 pub mod clock;
 pub(crate) mod context;
 #[cfg(feature = "http")]
-pub mod cut_off;
+pub(crate) mod cut_off;
 pub(crate) mod deadline;
 pub(crate) mod errors;
 #[cfg(feature = "http")]

@@ -89,7 +89,7 @@ impl<D: Delays> Progress<D> {
 
     /// Returns the time at which the last attempt was sent.
     pub(crate) fn sent(&self) -> Duration {
-        let sent = clock::since_epoch(self.sent);
+        let sent = self.sent.since_epoch();
         if self.is_retry { sent_after_failure(sent) } else { sent }
     }
 
@@ -105,7 +105,7 @@ impl<D: Delays> Progress<D> {
     /// Returns the time at which this call stops waiting, if there is a limit.
     pub fn time_limit(&self, limits: &Limits, context: &CallContext) -> Option<Instant> {
         let elapsed = context.limits(limits).max_elapsed;
-        let latest = elapsed.map(|most| clock::later(self.started, most));
+        let latest = elapsed.map(|most| self.started.later(most));
         latest.into_iter().chain(context.deadline).min()
     }
 
@@ -131,7 +131,7 @@ impl<D: Delays> Progress<D> {
             elapsed,
             until_deadline: context.deadline.map(|deadline| deadline.saturating_duration_since(now)),
             destination: self.log.destination(),
-            now: clock::since_epoch(now),
+            now: now.since_epoch(),
             sent: self.sent(),
             ..attempt
         };
@@ -167,7 +167,7 @@ impl<D: Delays> Progress<D> {
         match decision {
             Decision::Retry { after } => {
                 self.log.set_delay(Some(after));
-                let due = (!after.is_zero()).then(|| clock::later(now, after));
+                let due = (!after.is_zero()).then(|| now.later(after));
                 let replaces = self.call.resends();
                 if replaces {
                     let event = Event::WillRetry { attempt: number, after, proof: self.proof };
@@ -236,7 +236,7 @@ impl<D: Delays> Progress<D> {
         let most = context.limits(limits).max_elapsed;
         let stop = if !ends_at_deadline && context.deadline.is_some_and(|deadline| deadline <= now) {
             StopReason::DeadlineExceeded
-        } else if most.is_some_and(|most| clock::later(self.started, most.saturating_add(clock::TIMER_SLACK)) < now) {
+        } else if most.is_some_and(|most| self.started.later(most.saturating_add(clock::TIMER_SLACK)) < now) {
             StopReason::ElapsedExhausted
         } else {
             return Ok(());

@@ -9,8 +9,9 @@ use tonic::body::Body;
 use super::Grpc;
 use super::facts::PREVIOUS_ATTEMPTS;
 use crate::call::deadline::Deadline;
+use crate::protocol::attempt::KindWanted;
 use crate::protocol::witness::Witness;
-use crate::protocol::{Added, KindWanted, NextAttempt, Origin, Replay, SavedRequest};
+use crate::protocol::{Added, NextAttempt, Origin, Replay, SavedRequest};
 
 impl Replay<Request<Body>> for Grpc {
     type Attempt = Request<Body>;

@@ -24,7 +24,7 @@
 mod call;
 mod future;
 mod layer;
-pub(crate) mod policy;
+mod policy;
 mod running;
 mod service;
 mod stopwatch;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::{Latencies, RetryBudget};
-use reattempt_core::{Budget, Warning};
+use reattempt_core::{Budget, Limits, Warning};
 
 use crate::call::observe;
 use crate::call::observe::{Event, Observer};
@@ -60,8 +60,7 @@ const DEFAULT_CAP: u32 = 5;
 /// let by_the_clock = HedgePolicy::http().delay(Duration::from_millis(250)).max_attempts(3);
 /// ```
 pub struct HedgePolicy<P: Protocol = Http, B = RetryBudget, Mode = <P as Protocol>::Mode> {
-    #[doc(hidden)]
-    pub settings: Arc<Settings<P, B>>,
+    pub(crate) settings: Arc<Settings<P, B>>,
     mode: PhantomData<fn() -> Mode>,
 }
 
@@ -70,7 +69,7 @@ pub(crate) type Settings<P, B> = crate::call::settings::Settings<P, Hedges, B>;
 
 /// The settings that only hedges have.
 #[derive(Debug, Clone)]
-pub struct Hedges {
+pub(crate) struct Hedges {
     /// The cap on attempts, whatever else is set.
     pub(super) cap: u32,
     pub(super) delay: HedgeDelay,
@@ -112,6 +111,16 @@ impl Default for HedgePolicy {
 impl<P: Protocol, B, Mode> HedgePolicy<P, B, Mode> {
     fn of(settings: Settings<P, B>) -> Self {
         Self { settings: Arc::new(settings), mode: PhantomData }
+    }
+
+    #[doc(hidden)]
+    pub fn protocol_ref(&self) -> &P {
+        &self.settings.protocol
+    }
+
+    #[doc(hidden)]
+    pub fn limits_ref(&self) -> &Limits {
+        &self.settings.limits
     }
 
     /// Returns the budget, for example to read its balance.

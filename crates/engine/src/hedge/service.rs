@@ -12,7 +12,7 @@ use super::call::{Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
-use crate::call::frame::{Sending, Special, Timed};
+use crate::call::frame::{OpenFrame, Special, Timed};
 use crate::call::layer_terms::LayerTerms;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
@@ -156,7 +156,7 @@ where
     }
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
-    let frame = if hedges { Sending::first() } else { Sending::outermost() };
+    let frame = if hedges { OpenFrame::first() } else { OpenFrame::outermost() };
     let timed = Timed::until(deadline, now);
     let special = Special::open(LayerTerms::of(None, &source));
     let attempt = inner.call(attempt);

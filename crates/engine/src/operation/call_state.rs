@@ -10,7 +10,7 @@ use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, 
 use super::Operations;
 use super::policy::Policy;
 use super::timer::Timer;
-use crate::call::clock::{self, Instant};
+use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
@@ -64,7 +64,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         context.own_timer = own_timer;
         // Converts a time on tokio's clock to the call's own clock.
         let left = context.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        context.deadline = left.map(|left| clock::later(Instant::at(timer.now()), left));
+        context.deadline = left.map(|left| Instant::at(timer.now()).later(left));
         Box::new(Self { settings, context, progress: None, counted: Account::default() })
     }
 

@@ -62,7 +62,7 @@ impl Timer for TokioTimer {
 
     #[inline]
     fn now(&self) -> Duration {
-        clock::since_epoch(Instant::now())
+        Instant::now().since_epoch()
     }
 
     fn sleep_until(&mut self, due: Duration) -> Sleep {

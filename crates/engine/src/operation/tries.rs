@@ -11,7 +11,7 @@ use super::RetryError;
 use super::call_state::{CallState, DESTINATION};
 use super::policy::Policy;
 use super::timer::Timer;
-use crate::call::clock::{self, Instant};
+use crate::call::clock::Instant;
 use crate::call::options::CallOptions;
 use crate::call::progress::Granted;
 use crate::call::random::CallRandom;
@@ -119,7 +119,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         N: FnMut(&E, Duration),
     {
         let due = self.notify_retry(error, granted)?;
-        Some(self.timer.sleep_until(clock::since_epoch(due)))
+        Some(self.timer.sleep_until(due.since_epoch()))
     }
 
     /// Notifies the caller and the observer of the retry. Returns its due time, or `None` if it is due immediately.

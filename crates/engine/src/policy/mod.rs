@@ -69,8 +69,7 @@ pub struct RetryPolicy<P = Http, Backoff = Exponential, B = RetryBudget, Mode = 
 where
     P: Protocol,
 {
-    #[doc(hidden)]
-    pub settings: Arc<Settings<P, Backoff, B>>,
+    pub(crate) settings: Arc<Settings<P, Backoff, B>>,
     mode: PhantomData<fn() -> Mode>,
 }
 
@@ -112,6 +111,16 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
             // Unprocessed attempts are replaced even if only one attempt is allowed.
             && !(settings.never && settings.protocol.replaces());
         Self { settings: Arc::new(settings), mode: PhantomData }
+    }
+
+    #[doc(hidden)]
+    pub fn protocol_ref(&self) -> &P {
+        &self.settings.protocol
+    }
+
+    #[doc(hidden)]
+    pub fn get_attempt_timeout(&self) -> Option<Duration> {
+        self.settings.attempt_timeout
     }
 
     /// Returns the budget, for example to read its balance.

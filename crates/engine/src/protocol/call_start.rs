@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use super::{Added, NestedMarker, Replay};
-use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::{Deadline, earlier};
-use crate::call::frame;
+use crate::call::frame::Frame;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 
@@ -46,7 +45,7 @@ impl CallStart {
     {
         let mut terms = settings.protocol.terms(P::view(request));
         let now = total_time.map(|_| Instant::now());
-        let of_total = now.zip(total_time).map(|(now, total)| Deadline::at(clock::later(now, total)));
+        let of_total = now.zip(total_time).map(|(now, total)| Deadline::at(now.later(total)));
         terms.deadline = earlier(terms.deadline, of_total);
         let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
         let mut context = CallContext::new(settings, terms, of_handle);
@@ -54,7 +53,7 @@ impl CallStart {
         let saves = context.forbidden.is_none() && settings.protocol.replaces();
         let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
         let is_own = context.deadline == of_total.map(Deadline::instant);
-        let implied = is_own || context.deadline == frame::deadline();
+        let implied = is_own || context.deadline == Frame::deadline();
         let in_time = is_own && total_time > Some(Duration::ZERO);
         Self { context, saves, needs_key: false, deadline, marker: None, strip, implied, in_time, now }
     }

@@ -9,7 +9,7 @@ use super::destination::{bounded, default_destination};
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
 use crate::call::attempt_terms::AttemptTerms;
 use crate::call::deadline::{Deadline, earlier};
-use crate::call::frame;
+use crate::call::frame::Frame;
 use crate::call::options::CallOptions;
 use crate::call::request_view::RequestView;
 use crate::error_mode::BoxedError;
@@ -108,7 +108,7 @@ pub(crate) fn terms_of<P: RequestProtocol + ?Sized>(protocol: &P, request: Reque
     RequestTerms {
         options: request.extension().cloned(),
         of_rule: protocol.options_by_rule(request),
-        deadline: earlier(earlier(carried, existing_deadline), frame::deadline().map(Deadline::at)),
+        deadline: earlier(earlier(carried, existing_deadline), Frame::deadline().map(Deadline::at)),
         existing_deadline,
         outer: request.extension().cloned(),
         strip: false,
@@ -126,7 +126,7 @@ pub fn attempt_terms<P: RequestProtocol>(
         true => (None, None),
         false => attempt_terms_of(protocol, request),
     };
-    (earlier(own, frame::deadline().map(Deadline::at)), terms)
+    (earlier(own, Frame::deadline().map(Deadline::at)), terms)
 }
 
 #[inline(never)]

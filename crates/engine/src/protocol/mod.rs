@@ -17,7 +17,6 @@ use std::error::Error;
 use reattempt_core::{Classification, StopReason};
 use reattempt_replay::{ReplayBody, SourceWatch};
 
-use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 #[doc(hidden)]
@@ -35,7 +34,7 @@ use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
 
-mod attempt;
+pub(crate) mod attempt;
 mod call_start;
 mod call_types;
 mod cloned;
@@ -46,7 +45,7 @@ pub(crate) mod facts;
 pub(crate) mod failed;
 pub(crate) mod fallback_body;
 pub(crate) mod message;
-mod origin;
+pub(crate) mod origin;
 pub(crate) mod proof;
 pub(crate) mod protocol_setters;
 pub(crate) mod services;
@@ -64,7 +63,7 @@ pub(crate) mod tower_http;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::SavedReqwest;
 #[doc(hidden)]
-pub use attempt::{Added, AttemptKind, KindWanted, NextAttempt};
+pub use attempt::{Added, AttemptKind, NextAttempt};
 pub(crate) use call_start::CallStart;
 pub(crate) use call_types::{AnswerOf, CallTypes, ResultOf, Types};
 pub use cloned::{CloneRequest, SavedClone};
@@ -80,8 +79,6 @@ pub use proof::OutcomeFacts;
 pub(crate) use protocol_setters::protocol_setters;
 pub(crate) use setters::message_setters;
 pub(crate) use settings::Http;
-#[doc(hidden)]
-pub use witness::Testimony;
 
 impl sealed::Sealed for Http {}
 impl<B> sealed::Sealed for http::Request<B> {}
@@ -296,7 +293,7 @@ pub(crate) fn is_own_deadline<P: ClassifyOutcome<Response>, Response>(
     // Few outcomes come from a timer, so the clock is not read for the others.
     deadline.filter(|_| protocol.is_timer(outcome)).is_some_and(|deadline| {
         let now = Instant::now();
-        clock::is_due(deadline, started.unwrap_or(now), now)
+        deadline.is_due(started.unwrap_or(now), now)
     })
 }
 

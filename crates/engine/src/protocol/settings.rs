@@ -6,12 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::response::Parts;
 use http::{Extensions, HeaderMap, StatusCode, Uri};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, Verdict, Warning};
 use reattempt_http::{Hints, reset_reason, verdict_of_status};
 use reattempt_replay::ReplayLimits;
 
+use super::cloned::SavedClone;
 use super::{Outcome, Protocol, Saved, errors, known, not_sent, proof};
 use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
@@ -181,9 +183,8 @@ impl Http {
     }
 
     /// Returns the classification of a response.
-    #[doc(hidden)]
     #[inline]
-    pub fn classify_response(
+    pub(crate) fn classify_response(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
@@ -236,8 +237,7 @@ impl Http {
     }
 
     /// Returns the classification of an error.
-    #[doc(hidden)]
-    pub fn classify_error(
+    pub(crate) fn classify_error(
         &self,
         error: &(dyn Error + 'static),
         options: Option<&CallOptions>,
@@ -251,6 +251,21 @@ impl Http {
         let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
         let classification = custom.or_else(|| self.of_profile(outcome)).unwrap_or_else(of_table);
         Judged { classification, overridden: custom.is_some() }
+    }
+
+    /// Returns the classification of an outcome whose request is not the caller's, so that no classifier reads it.
+    #[doc(hidden)]
+    pub fn classify_without_request(
+        &self,
+        outcome: Result<&Parts, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+    ) -> Classification {
+        const NO_REQUEST: Option<&SavedClone<()>> = None;
+        let judged = match outcome {
+            Ok(head) => self.classify_response(head.status, &head.headers, options, NO_REQUEST),
+            Err(error) => self.classify_error(error, options, NO_REQUEST),
+        };
+        judged.unless_doubted(outcome.map(|head| &head.extensions), |_| false)
     }
 
     /// Returns `false` if the error is a proof that the settings do not accept.
@@ -293,8 +308,7 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
 }
 
 /// A classification with its origin: the caller or the default rules.
-#[allow(missing_debug_implementations, reason = "only layers of this workspace name it")]
-pub struct Judged {
+pub(crate) struct Judged {
     classification: Classification,
     overridden: bool,
 }
@@ -303,7 +317,7 @@ impl Judged {
     /// Returns the classification, but without a [doubtful](proof::doubted) proof. The caller's own proof is accepted
     /// even after redirects.
     #[inline]
-    pub fn unless_doubted(
+    pub(crate) fn unless_doubted(
         self,
         outcome: Result<&Extensions, &(dyn Error + 'static)>,
         hops: impl FnOnce(&Failure) -> bool,

@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::call::Call;
 use crate::call::clock::Instant;
-use crate::call::cut_off::cut_off;
+use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
 use crate::call::late_answers::leave;
 use crate::error_mode::{AttemptTimer, ErrorMode};
@@ -123,7 +123,7 @@ fn poll_call<T: CallTypes<Strategy: Schedule>>(
                 }
             };
             // Dropped first, which cancels an interrupted attempt.
-            cut_off(interrupted.map(|limit| call.whose_time(limit)), || attempt.set(None));
+            CutOff::drop_attempt(interrupted.map(|limit| call.whose_time(limit)), || attempt.set(None));
             let since = T::Mode::timer(timer.as_mut()).and_then(AttemptTimer::reset);
             if let Some(ended) = call.overdue(&result, since) {
                 return Poll::Ready(ended);

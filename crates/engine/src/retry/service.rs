@@ -11,12 +11,10 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::call::{Call, Retrying, is_noop, start};
 use crate::accessors::inner_accessors;
-use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
-use crate::call::frame;
-use crate::call::frame::{Frame, Sending, Special, Timed};
+use crate::call::frame::{Frame, OpenFrame, Special, Timed};
 use crate::call::layer_terms::LayerTerms;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
@@ -137,7 +135,7 @@ impl Plan {
         B: Budget,
         Mode: ErrorMode<E>,
     {
-        if total_time == Some(Duration::ZERO) || frame::deadline().is_some() {
+        if total_time == Some(Duration::ZERO) || Frame::deadline().is_some() {
             return Self::Full;
         }
         let protocol = &settings.protocol;
@@ -212,17 +210,17 @@ where
             }
             Plan::Plain => {
                 let now = total_time.map(|_| Instant::now());
-                let deadline = now.zip(total_time).map(|(now, total)| clock::later(now, total));
+                let deadline = now.zip(total_time).map(|(now, total)| now.later(total));
                 let added = Added { deadline: deadline.map(Deadline::at), implied: true, ..Added::default() };
                 let mut saved = None;
                 let attempt = protocol.save(request, added, &mut saved);
                 let sent_at = settings.strategy.on_send();
                 let source = saved.as_ref().and_then(Saved::watch_source);
-                let (frame, timed) = (Sending::first(), Timed::until(deadline, now));
+                let (frame, timed) = (OpenFrame::first(), Timed::until(deadline, now));
                 let special = Special::open(LayerTerms::of(None, &source));
                 let attempt = self.inner.call(attempt);
                 drop((special, timed));
-                let first = Sending::close_first(frame);
+                let first = OpenFrame::close_first(frame);
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
@@ -288,12 +286,12 @@ where
             (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.strategy);
-            let (frame, timed) = (Sending::first(), Timed::until(start.context.deadline, start.now));
+            let (frame, timed) = (OpenFrame::first(), Timed::until(start.context.deadline, start.now));
             let limit = if Mode::INTERRUPTS { settings.attempt_limit(start.context.options.as_ref()) } else { None };
             let special = Special::open(LayerTerms::of(limit, &source));
             let attempt = self.inner.call(attempt);
             drop((special, timed));
-            let first = Sending::close_first(frame);
+            let first = OpenFrame::close_first(frame);
             let clones = settings.clone_per_call && start.saves;
             let mut retrying = Retrying::of_sent(first, source);
             if clones {

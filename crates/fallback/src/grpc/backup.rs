@@ -1,13 +1,13 @@
 //! A backup for a gRPC channel. tonic's requests are saved for it as their bodies are sent.
 
 use http::Request;
+use reattempt_engine::Deadline;
+use reattempt_engine::grpc::Grpc;
+use reattempt_engine::protocol::{Saved, SavedRequest};
 use reattempt_replay::SavedHead;
 use tonic::body::Body;
 
 use crate::{Backup, FallbackLayer, SaveRequest};
-use reattempt_engine::Deadline;
-use reattempt_engine::grpc::Grpc;
-use reattempt_engine::protocol::{Saved, SavedRequest};
 
 impl<S> FallbackLayer<Backup<S>, Grpc> {
     /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. This requires the

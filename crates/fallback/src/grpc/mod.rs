@@ -8,12 +8,12 @@ use http::header::CONTENT_TYPE;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
-use reattempt_grpc::{Code, GRPC_STATUS};
-
-use crate::{Failed, FallbackBody, FallbackLayer, Replaceable};
 use reattempt_engine::grpc::Grpc;
 use reattempt_engine::wall::grpc::grpc_setters;
 use reattempt_engine::wall::protocol_setters;
+use reattempt_grpc::{Code, GRPC_STATUS};
+
+use crate::{Failed, FallbackBody, FallbackLayer, Replaceable};
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// Creates a layer that replaces failed gRPC calls with a function's response, which contains one encoded message.

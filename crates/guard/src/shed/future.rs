@@ -8,11 +8,11 @@ use std::task::{Context, Poll, ready};
 use http::Request;
 use pin_project_lite::pin_project;
 use reattempt_core::guard::Guard;
+use reattempt_engine::error::ErrorMode;
 use tower_service::Service;
 
 use super::{Gauge, ShedProtocol};
 use crate::contract;
-use reattempt_engine::error::ErrorMode;
 
 pin_project! {
     /// The future of a call to a server that sheds load.

@@ -4,9 +4,9 @@ use std::fmt;
 
 use reattempt_control::{Advice, ServerLoad};
 use reattempt_core::guard::Refused;
+use reattempt_engine::schedule::CallRandom;
 
 use crate::handle::now;
-use reattempt_engine::schedule::CallRandom;
 
 /// A gauge that counts a server's calls in the last two seconds.
 pub struct Gauge(ServerLoad);

@@ -6,6 +6,9 @@ use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
 use reattempt_core::Verdict;
 use reattempt_core::guard::{Guard, Refused};
+use reattempt_engine::error::Answered;
+use reattempt_engine::grpc::Grpc;
+use reattempt_engine::wall::grpc::PREVIOUS_ATTEMPTS;
 use reattempt_grpc::{Code, GRPC_RETRY_PUSHBACK_MS};
 use tower::BoxError;
 
@@ -14,9 +17,6 @@ use super::{Gauge, ShedLayer, ShedProtocol};
 use crate::GuardLayer;
 use crate::contract::GuardOutcome;
 use crate::grpc::REFUSED_BY;
-use reattempt_engine::error::Answered;
-use reattempt_engine::grpc::Grpc;
-use reattempt_engine::wall::grpc::PREVIOUS_ATTEMPTS;
 
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// Creates a layer that protects a gRPC server. For tonic, add it with `Server::builder().layer(…)`.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use http::StatusCode;
 use reattempt_core::Verdict;
 use reattempt_core::guard::Guard;
+use reattempt_engine::Http;
+use reattempt_engine::error::BoxedError;
+use reattempt_engine::protocol::RequestProtocol;
 use tower_layer::Layer;
 
 use super::{Gauge, Shed};
 use crate::GuardLayer;
-use reattempt_engine::Http;
-use reattempt_engine::error::BoxedError;
-use reattempt_engine::protocol::RequestProtocol;
 
 /// A layer that protects a server with a guard and responds to refused calls.
 ///

@@ -6,13 +6,13 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::guard::{Guard, GuardKind, Refused};
+use reattempt_engine::Http;
+use reattempt_engine::error::{BoxedError, ErrorMode};
+use reattempt_engine::fallback::FallbackBody;
 
 use super::Gauge;
 use crate::GuardedBody;
 use crate::contract::GuardOutcome;
-use reattempt_engine::Http;
-use reattempt_engine::error::{BoxedError, ErrorMode};
-use reattempt_engine::wall::FallbackBody;
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");

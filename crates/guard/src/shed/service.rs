@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 
 use http::Request;
 use reattempt_core::guard::Guard;
-use tower_service::Service;
-
-use super::{Gauge, ResponseFuture, ShedProtocol};
-use crate::Guarded;
 use reattempt_engine::Http;
 use reattempt_engine::error::{BoxedError, ErrorMode};
 use reattempt_engine::protocol::ReadRequest;
 use reattempt_engine::wall::inner_accessors;
+use tower_service::Service;
+
+use super::{Gauge, ResponseFuture, ShedProtocol};
+use crate::Guarded;
 
 /// A service that sheds load, created by [`ShedLayer`](super::ShedLayer).
 pub struct Shed<S, G, P = Http, Mode = BoxedError> {

@@ -5,9 +5,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::guard::SharedGuard;
-use tower_service::Service;
-
-use super::PolicyStack;
 use reattempt_endpoints::wall::direct;
 use reattempt_endpoints::{BaseUrl, EndpointGuard, Rewrite};
 use reattempt_engine::error::ErrorMode;
@@ -15,6 +12,9 @@ use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
 use reattempt_guard::Guarded;
 use reattempt_guard::contract::{GuardOutcome, ResponseFuture};
 use reattempt_guard::wall::Shared;
+use tower_service::Service;
+
+use super::PolicyStack;
 
 /// The error mode of a table's clients.
 type Errors<P> = <P as RequestProtocol>::Errors;

@@ -6,16 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use arc_swap::{ArcSwap, Guard};
+use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
+use reattempt_engine::wall::{Sending, Shared as Retries, send_method};
+use reattempt_engine::{CallOptions, Retry};
 use tower_service::Service;
 
 use super::attempts::{Attempts, Seat};
 use super::{PolicyHandle, PolicyTable, TablePolicy};
-use reattempt_engine::CallOptions;
-use reattempt_engine::Retry;
-use reattempt_engine::protocol::{ReadRequest, RequestProtocol};
-use reattempt_engine::wall::Sending;
-use reattempt_engine::wall::Shared as Retries;
-use reattempt_engine::wall::send_method;
 
 /// A client whose calls are retried under one of the policies.
 type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
+use reattempt_engine::protocol::RequestProtocol;
 
 use super::PolicyTable;
-use reattempt_engine::protocol::RequestProtocol;
 
 /// A handle to the current [`PolicyTable`], which can be replaced at any time.
 ///

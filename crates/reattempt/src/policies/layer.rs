@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use reattempt_engine::protocol::RequestProtocol;
 use tower_layer::Layer;
 
 use super::{PolicyClient, PolicyHandle};
-use reattempt_engine::protocol::RequestProtocol;
 
 impl<P: RequestProtocol> PolicyHandle<P> {
     /// Creates a layer whose clients use this handle's current table.

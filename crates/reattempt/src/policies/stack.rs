@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use reattempt_core::guard::SharedGuard;
 use reattempt_core::{Budget, SharedSchedule};
-
 use reattempt_endpoints::EndpointsLayer;
 use reattempt_engine::RetryPolicy;
 use reattempt_engine::protocol::RequestProtocol;

@@ -4,9 +4,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::PolicyStack;
 use reattempt_engine::classify::RequestView;
 use reattempt_engine::protocol::RequestProtocol;
+
+use super::PolicyStack;
 
 /// A condition on a request.
 type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;

@@ -1,12 +1,12 @@
 //! The standard stack for several servers.
 
 use reattempt_control::{Bulkhead, CircuitBreaker};
-use tower_layer::Layer;
-
-use super::{AttemptPolicy, StandardGuards, StandardLayer};
 use reattempt_endpoints::{BaseUrl, Directed, Endpoints, EndpointsHandle, EndpointsLayer, Urls};
 use reattempt_engine::protocol::RequestProtocol;
 use reattempt_guard::{GuardLayer, Guarded};
+use tower_layer::Layer;
+
+use super::{AttemptPolicy, StandardGuards, StandardLayer};
 
 /// The layers inside the breaker of a standard stack with several servers: the endpoints, and each endpoint's limit on
 /// calls in flight.

@@ -5,16 +5,15 @@ use std::time::Duration;
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget, Throttle};
 use reattempt_core::guard::Guard;
 use reattempt_core::{Budget, ConfigError, Limits, Recommended, Schedule, Warning};
+use reattempt_engine::error::BoxedError;
+use reattempt_engine::hedge::HedgePolicy;
+use reattempt_engine::{Http, RetryPolicy};
+use reattempt_fallback::FallbackLayer;
+use reattempt_guard::{GuardLayer, Guarded};
 use reattempt_schedule_exponential::Exponential;
 use tower_layer::{Identity, Layer, Stack};
 
 use super::{AttemptPolicy, Standard};
-use reattempt_engine::Http;
-use reattempt_engine::RetryPolicy;
-use reattempt_engine::error::BoxedError;
-use reattempt_engine::hedge::HedgePolicy;
-use reattempt_fallback::FallbackLayer;
-use reattempt_guard::{GuardLayer, Guarded};
 
 /// The guards of the standard stack.
 pub type StandardGuards = (CircuitBreaker, Bulkhead);

@@ -150,15 +150,12 @@
 //! ```
 
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget};
-use reattempt_schedule_exponential::Exponential;
-
 use reattempt_endpoints::Directed;
-use reattempt_engine::Http;
-use reattempt_engine::Retry;
-use reattempt_engine::RetryPolicy;
 use reattempt_engine::hedge::{Hedge, HedgePolicy};
 use reattempt_engine::protocol::RequestProtocol;
+use reattempt_engine::{Http, Retry, RetryPolicy};
 use reattempt_guard::Guarded;
+use reattempt_schedule_exponential::Exponential;
 
 mod endpoints;
 #[cfg(feature = "grpc")]

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use reattempt_core::{Budget, ConfigError, Schedule, Warning};
-
-use reattempt_engine::RetryPolicy;
 use reattempt_engine::hedge::{Hedge, HedgePolicy};
 use reattempt_engine::protocol::RequestProtocol;
+use reattempt_engine::{Retry, RetryPolicy};
 
 mod sealed {
     /// Only the two policies implement it.
     #[expect(unnameable_types, reason = "nothing else implements it")]
     pub trait Sealed {}
 }
-use reattempt_engine::Retry;
 use sealed::Sealed;
 
 /// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. This trait is sealed.
@@ -60,11 +58,11 @@ where
     }
 
     fn shared_protocol(&self) -> P {
-        self.settings.protocol.clone()
+        self.protocol_ref().clone()
     }
 
     fn fits(&self, _: Duration) -> Result<(), ConfigError> {
-        let Some(own) = self.settings.attempt_timeout else { return Ok(()) };
+        let Some(own) = self.get_attempt_timeout() else { return Ok(()) };
         let allowed = "unset: `attempt_timeout` of the stack stands inside the guards";
         Err(ConfigError::new("RetryPolicy::attempt_timeout", format!("{own:?}"), allowed))
     }
@@ -74,7 +72,7 @@ where
     }
 
     fn max_elapsed(&self) -> Option<Duration> {
-        self.settings.limits.max_elapsed
+        self.limits().max_elapsed
     }
 }
 
@@ -92,7 +90,7 @@ where
     }
 
     fn shared_protocol(&self) -> P {
-        self.settings.protocol.clone()
+        self.protocol_ref().clone()
     }
 
     /// Requires a delay below the attempt timeout. After a timeout, the next attempt is sent immediately, so a longer
@@ -109,6 +107,6 @@ where
     }
 
     fn max_elapsed(&self) -> Option<Duration> {
-        self.settings.limits.max_elapsed
+        self.limits_ref().max_elapsed
     }
 }

@@ -4,19 +4,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_core::{Budget, Schedule};
-use tower_service::Service;
-
-use reattempt_engine::CallOptions;
-use reattempt_engine::Retry;
-use reattempt_engine::RetryPolicy;
 use reattempt_engine::error::ErrorMode;
-use reattempt_engine::hedge;
 use reattempt_engine::hedge::{Hedge, HedgePolicy};
-use reattempt_engine::protocol::Origin;
 use reattempt_engine::protocol::{ClassifyOutcome, Replay};
-use reattempt_engine::retry;
-use reattempt_engine::wall::inner_accessors;
-use reattempt_engine::wall::send_method;
+use reattempt_engine::wall::{Origin, inner_accessors, send_method};
+use reattempt_engine::{CallOptions, Retry, RetryPolicy, hedge, retry};
+use tower_service::Service;
 
 /// A client in the standard stack, created by [`StandardLayer`](super::StandardLayer).
 ///

@@ -7,12 +7,12 @@ use std::time::Duration;
 #[cfg(feature = "digest")]
 use bytes::Buf;
 use reattempt_core::{Budget, Failure, FailureKind, Schedule, StopReason};
+use reattempt_engine::wall::clock;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
 use tower::BoxError;
 
 use super::Resumption;
 use crate::Source;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::{Instant, sleep_until};
 
 /// The time for which a complete part is read further, until its end.
 const END_TIME: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     /// Returns `true` if an error of a complete part is that of a lost connection, which has no effect on the body. An
     /// inner layer's own error, such as that of a checksum, has.
     pub(crate) fn is_harmless(&self, error: &(dyn Error + 'static)) -> bool {
-        let failure = self.classify_error(error).verdict.failure().map(Failure::kind);
+        let failure = self.classify(Err(error)).verdict.failure().map(Failure::kind);
         matches!(failure, Some(FailureKind::Connect | FailureKind::Network | FailureKind::Timeout))
     }
 
@@ -51,7 +51,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     /// Waits until a complete part is not read further.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.limit.is_none() && clock::has_timer() {
-            self.limit = Some(Box::pin(sleep_until(clock::later(Instant::now(), END_TIME))));
+            self.limit = Some(Box::pin(sleep_until(Instant::now().later(END_TIME))));
         }
         // Without a timer, nothing would end the wait.
         self.limit.as_mut().map_or(Poll::Ready(()), |limit| clock::poll_interrupt(limit.as_mut(), cx))

@@ -3,16 +3,14 @@
 use http::response::Parts;
 use http::{Response, StatusCode};
 use http_body::Body;
-use reattempt_core::{Budget, Classification, Schedule, Verdict};
+use reattempt_core::{Budget, Schedule, Verdict};
+use reattempt_engine::wall::clock::Instant;
+use reattempt_engine::wall::{chain, is_from_fallback, refusal_in};
 use tower::BoxError;
 
-use super::{NO_REQUEST, Resumption};
+use super::Resumption;
 use crate::message::{ResumableResponse, Target};
 use crate::{Mismatch, Part, ResumePoint, Source};
-use reattempt_engine::CallOptions;
-use reattempt_engine::wall::chain;
-use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::{is_from_fallback, refusal_in};
 
 impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     /// Returns the part that continues the body, or `None` if another resume follows.
@@ -25,7 +23,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         let (head, body) = match outcome {
             Ok(response) => response.into_message().into_parts(),
             Err(error) => {
-                let classification = self.classify_error(&*error);
+                let classification = self.classify(Err(&*error));
                 return self.failed(now, classification, refusal_in(&*error), Err(chain(&*error))).map(|()| None);
             }
         };
@@ -38,7 +36,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
             Err(mismatch) => mismatch,
         };
         drop(body);
-        let classification = self.classify_head(&head);
+        let classification = self.classify(Ok(&head));
         match classification.verdict {
             Verdict::Transient(_) | Verdict::NotProcessed(_) if may_change(head.status) => {
                 self.failed(now, classification, None, Ok(head.status)).map(|()| None)
@@ -75,12 +73,6 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
             _ => false,
         };
         is_same_target && self.from_fallback == is_from_fallback(Ok(&head.extensions))
-    }
-
-    fn classify_head(&self, head: &Parts) -> Classification {
-        let options: Option<&CallOptions> = self.context.options.as_ref();
-        let judged = self.settings.protocol.classify_response(head.status, &head.headers, options, NO_REQUEST);
-        judged.unless_doubted(Ok(&head.extensions), |_| false)
     }
 }
 

@@ -16,6 +16,11 @@ use reattempt_core::{
     Account, Budget, CallEnd, Classification, FailedAttempt, Failure, FailureKind, Schedule, SentAt, StopReason,
     Verdict,
 };
+use reattempt_engine::classify::RequestView;
+use reattempt_engine::protocol::RequestProtocol;
+use reattempt_engine::wall::clock::{Instant, sleep_until};
+use reattempt_engine::wall::{CallContext, Granted, LastOutcome, Progress, chain, clock, is_from_fallback};
+use reattempt_engine::{CallOptions, Report};
 use tokio::time::Sleep;
 use tower::BoxError;
 
@@ -24,16 +29,6 @@ use super::digest::Digest;
 use super::message::Target;
 use super::settings::{Rules, Settings};
 use super::{BrokenOff, Mismatch, NotContinued, Part, ResumePoint, Source};
-use reattempt_engine::CallOptions;
-use reattempt_engine::Report;
-use reattempt_engine::classify::RequestView;
-use reattempt_engine::protocol::{RequestProtocol, SavedClone};
-use reattempt_engine::wall::CallContext;
-use reattempt_engine::wall::chain;
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::{Instant, sleep_until};
-use reattempt_engine::wall::is_from_fallback;
-use reattempt_engine::wall::{Granted, LastOutcome, Progress};
 
 /// The number of bytes after which the budget records a resume as a success. A server that breaks each time after fewer
 /// bytes uses up the budget.
@@ -187,7 +182,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         let now = Instant::now();
         let (error, classification): (BoxError, _) = match broke {
             Break::Error(error) => {
-                let classification = self.classify_error(&*error);
+                let classification = self.classify(Err(&*error));
                 (error, classification)
             }
             Break::Early(error) => (Box::new(error), Verdict::Transient(Failure::new(FailureKind::Network)).into()),
@@ -353,12 +348,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    fn classify_error(&self, error: &(dyn Error + 'static)) -> Classification {
-        let options = self.context.options.as_ref();
-        let judged = self.settings.protocol.classify_error(error, options, NO_REQUEST);
-        judged.unless_doubted(Err(error), |_| false)
+    /// Classifiers do not get a request, because the request for the rest differs from the caller's.
+    fn classify(&self, outcome: Result<&Parts, &(dyn Error + 'static)>) -> Classification {
+        self.settings.protocol.classify_without_request(outcome, self.context.options.as_ref())
     }
 }
-
-/// Classifiers do not get a request, because the request for the rest differs from the caller's.
-const NO_REQUEST: Option<&SavedClone<()>> = None;

@@ -4,12 +4,12 @@ use std::fmt;
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use reattempt_engine::body::{Watch, Watched};
+use reattempt_engine::wall::grpc::code_of_error;
 use reattempt_grpc::{Code, GRPC_STATUS};
 use tower::BoxError;
 
 use super::span::Span;
-use reattempt_engine::body::{Watch, Watched};
-use reattempt_engine::wall::grpc::code_of_error;
 
 /// The body of a measured response, which reads the status. The frames of the inner body are returned unchanged.
 ///

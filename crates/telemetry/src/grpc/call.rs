@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use http::Request;
 use opentelemetry::KeyValue;
+use reattempt_engine::Deadline;
+use reattempt_engine::wall::AttemptKind;
+use reattempt_engine::wall::clock::Instant;
 use reattempt_grpc::Code;
 use tonic::GrpcMethod;
 
 use super::instruments::Instruments;
-use reattempt_engine::Deadline;
-use reattempt_engine::protocol::AttemptKind;
-use reattempt_engine::wall::clock::Instant;
 
 /// A call, which is stored in the extensions of its request and its attempts.
 pub(super) struct Call {

@@ -17,12 +17,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use opentelemetry::metrics::MeterProvider;
+use reattempt_engine::error::{BoxedError, OwnError};
 use tower_layer::Stack;
 
 use crate::MeasuringLayer;
 use crate::layer::around;
 use instruments::Instruments;
-use reattempt_engine::error::{BoxedError, OwnError};
 
 pub use body::{MeasuredBody, MeasuredEnd};
 pub use instruments::RetryMetric;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http_body::Frame;
+use reattempt_engine::body::Watch;
 
 use super::messages::Messages;
-use reattempt_engine::body::Watch;
 
 /// The shared count of message bytes sent by an attempt's request body.
 pub(super) struct Sent {

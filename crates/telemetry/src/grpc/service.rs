@@ -6,6 +6,9 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
+use reattempt_engine::body::Watched;
+use reattempt_engine::error::{ErrorMode, OwnError};
+use reattempt_engine::wall::grpc::code_of_error;
 use reattempt_grpc::code_of_head;
 use tonic::body::Body;
 use tower_service::Service;
@@ -14,9 +17,6 @@ use super::span::Span;
 use super::{GrpcMetrics, MeasuredBody, MeasuredEnd};
 use crate::Measured;
 use crate::layer::Side;
-use reattempt_engine::body::Watched;
-use reattempt_engine::error::{ErrorMode, OwnError};
-use reattempt_engine::wall::grpc::code_of_error;
 
 impl<S, Mode, B> Service<Request<Body>> for Measured<S, GrpcMetrics<Mode>>
 where

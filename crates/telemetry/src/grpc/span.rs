@@ -6,6 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::Request;
+use reattempt_engine::Deadline;
+use reattempt_engine::body::Watched;
+use reattempt_engine::wall::clock::Instant;
+use reattempt_engine::wall::{AttemptKind, KindWanted};
 use reattempt_grpc::Code;
 use tonic::body::Body;
 
@@ -13,11 +17,6 @@ use super::call::Call;
 use super::instruments::Instruments;
 use super::messages::Messages;
 use super::sent::Sent;
-use reattempt_engine::Deadline;
-use reattempt_engine::body::Watched;
-use reattempt_engine::protocol::{AttemptKind, KindWanted};
-use reattempt_engine::wall::clock;
-use reattempt_engine::wall::clock::Instant;
 
 /// A call or an attempt that has started.
 pub(super) struct Span {
@@ -77,7 +76,7 @@ impl Drop for Span {
         let now = Instant::now();
         let code = self.code.unwrap_or_else(|| match self.deadline {
             // Another attempt's timer may have ended the call slightly earlier.
-            Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => Code::DeadlineExceeded,
+            Some(deadline) if deadline.instant().is_due(self.started, now) => Code::DeadlineExceeded,
             _ => Code::Cancelled,
         });
         let seconds = now.saturating_duration_since(self.started).as_secs_f64();

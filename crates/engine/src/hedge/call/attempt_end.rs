@@ -16,7 +16,6 @@ use reattempt_core::{
 use reattempt_replay::{ReplayBody, ReplayError};
 
 use super::{Call, Outcome, Over, OverOf};
-use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
@@ -194,7 +193,7 @@ impl<T: CallTypes> Call<T> {
         let account = if fatal { self.account(number) } else { Account::default() };
         let budget = &self.shared.policy.settings.budget;
         if let Some(evidence) = sorted.evidence {
-            let now = clock::since_epoch(Instant::now());
+            let now = Instant::now().since_epoch();
             self.with_destination(|destination| {
                 HedgePermits::on_failure(&evidence, destination, now, budget);
             });
@@ -221,7 +220,7 @@ impl<T: CallTypes> Call<T> {
 
     /// Returns `true` if the budget permits that an unprocessed attempt is replaced without a permit.
     pub(super) fn allows(&self, evidence: &Evidence) -> bool {
-        let now = clock::since_epoch(Instant::now());
+        let now = Instant::now().since_epoch();
         let mut allows = true;
         // Calls that are not hedged move too, so the budget is asked for them as well.
         self.with_any_destination(|destination| {
@@ -238,7 +237,7 @@ impl<T: CallTypes> Call<T> {
     /// Returns the time at which this attempt was sent. It is unknown if the first attempt ended at once.
     pub(super) fn sent(&self, number: u32) -> Option<Duration> {
         let later = self.running.as_ref().and_then(|running| running.sent(number));
-        later.or_else(|| self.context.started.filter(|_| number == 1).map(clock::since_epoch))
+        later.or_else(|| self.context.started.filter(|_| number == 1).map(Instant::since_epoch))
     }
 
     /// Uses the permits of the hedges in flight. Returns the account to record in the budget when the call ends with
@@ -260,7 +259,7 @@ impl<T: CallTypes> Call<T> {
             Some(evidence) => {
                 let mut cause = None;
                 self.with_any_destination(|destination| {
-                    let now = clock::since_epoch(Instant::now());
+                    let now = Instant::now().since_epoch();
                     cause = self.shared.policy.settings.causes.record(destination, &evidence, now);
                 });
                 AttemptOutcome::Failed { failure: evidence.failure, error, cause }

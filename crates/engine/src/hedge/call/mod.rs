@@ -140,7 +140,7 @@ impl<T: CallTypes> Call<T> {
         }
         let decision = attempts.next(terms, event, elapsed, random);
         self.upcoming = match decision {
-            HedgeDecision::Continue { next } => next.map(|next| clock::later(started, next)),
+            HedgeDecision::Continue { next } => next.map(|next| started.later(next)),
             _ => None,
         };
         self.early = self.upcoming.is_none_or(|due| due > now);
@@ -164,7 +164,7 @@ impl<T: CallTypes> Call<T> {
 
     /// Returns the time after which no further attempt is sent.
     fn end_of_hedging(&self) -> Option<Instant> {
-        Some(clock::later(self.context.started?, self.terms.time_limit()?))
+        Some(self.context.started?.later(self.terms.time_limit()?))
     }
 
     /// Returns the number of attempts that are in flight or about to be replaced.
@@ -229,7 +229,7 @@ impl<T: CallTypes> Call<T> {
         let deadline = self.context.deadline;
         let running = self.running();
         let terms = LayerTerms::of(None, &running.source);
-        let sent = clock::since_epoch(now);
+        let sent = now.since_epoch();
         let sent = if running.failure.take().is_some() { sent_after_failure(sent) } else { sent };
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
@@ -262,7 +262,7 @@ impl<T: CallTypes> Call<T> {
         }
         let shared = Arc::clone(&self.shared);
         let running = self.running();
-        let (destination, now) = (running.log.destination(), clock::since_epoch(now));
+        let (destination, now) = (running.log.destination(), now.since_epoch());
         let budget = &shared.policy.settings.budget;
         let permit = running.permits.grant(running.failure, destination, now, budget)?;
         Ok(Readying { permit, service: None, attempt: None })

@@ -8,7 +8,6 @@ use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
 use super::Call;
-use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::frame::Tried;
 use crate::call::layer_terms::LayerTerms;
@@ -124,7 +123,7 @@ impl<T: CallTypes> Call<T> {
             running.watches.extend(watch.map(|watch| (number, watch)));
             let trail = running.trail(&self.first);
             let terms = LayerTerms::of(None, &running.source);
-            let sent = sent_after_failure(clock::since_epoch(Instant::now()));
+            let sent = sent_after_failure(Instant::now().since_epoch());
             running.push(number, sent, send_next(&mut service, attempt, &trail, self.context.deadline, terms));
         }
         None

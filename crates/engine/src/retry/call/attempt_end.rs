@@ -12,7 +12,6 @@ use reattempt_core::{Classification, FailedAttempt, FailureKind, Schedule, StopR
 use reattempt_replay::ReplayBody;
 
 use super::{Call, Held, Retrying, destination};
-use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
@@ -43,7 +42,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let timeout = self.shared.policy.settings.attempt_limit(self.context.options.as_ref());
         let timeout = timeout.filter(|_| T::Mode::INTERRUPTS);
-        let timeout = timeout.map(|timeout| clock::later(now, timeout));
+        let timeout = timeout.map(|timeout| now.later(timeout));
         timeout.into_iter().chain(self.context.deadline).min()
     }
 

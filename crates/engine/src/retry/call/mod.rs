@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 use self::stage::{Next, Stage, StageView};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::frame::{Frame, Sending, SendingNext, Tried};
+use crate::call::frame::{Frame, OpenFrame, OpenNext, Tried};
 use crate::call::hook::Carried;
 use crate::call::in_use;
 use crate::call::options::CallOptions;
@@ -242,18 +242,18 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Opens the attempt's frame again, unless its endpoint is known.
     #[inline(never)]
-    fn reopen_frame(&self) -> Option<SendingNext> {
+    fn reopen_frame(&self) -> Option<OpenNext> {
         match (self.first, &self.retrying) {
-            (Frame::First, _) => Some(Sending::first_again()),
+            (Frame::First, _) => Some(OpenFrame::first_again()),
             (Frame::None | Frame::Deferred, Some(retrying)) if retrying.tried.is_missing() => {
-                Some(Sending::next(&retrying.trail))
+                Some(OpenFrame::next(&retrying.trail))
             }
             _ => None,
         }
     }
 
     #[inline(never)]
-    fn close_frame(&mut self, frame: SendingNext) {
+    fn close_frame(&mut self, frame: OpenNext) {
         match frame.close() {
             Tried::Nowhere => {}
             Tried::At(pick) if matches!(self.first, Frame::First) => self.first = Frame::Picked(pick),

@@ -82,7 +82,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                 if refused.is_some() && (T::Mode::INTERRUPTS || settings.hook.is_some()) {
                     *retrying.refused = refused;
                 }
-                let drained = clock::later(granted.now, settings.drain_time);
+                let drained = granted.now.later(settings.drain_time);
                 let by = end.map_or(drained, |end| drained.min(end));
                 stage.set(Stage::Draining { drain, by, due });
             }
