@@ -15,7 +15,8 @@ pub enum Undone {
     Excluded,
 }
 
-/// The kinds of attempt that a call has already resent. Each kind is resent at most once (TR-1, TR-2, TR-4).
+/// The kinds of attempt that a call has already resent. Each kind is resent at most once.
+// TR-1, TR-2, TR-4
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resent([bool; 3]);
 

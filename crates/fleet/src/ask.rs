@@ -26,7 +26,8 @@ struct Ask {
     destination: Arc<Destination>,
     earned: u64,
     cost: u64,
-    /// The tokens that the bucket must have at least (FB-2).
+    /// The tokens that the bucket must have at least.
+    // FB-2
     least: u64,
     memory: Memory,
     asked_at: Duration,

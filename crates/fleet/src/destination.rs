@@ -20,13 +20,15 @@ pub(crate) struct Destination {
     /// `true` if a report is pending. There is one flag for reports that are due soon, and one for those due later.
     soon: AtomicBool,
     later: AtomicBool,
-    /// `true` once a call of this process has succeeded here (FB-2).
+    /// `true` once a call of this process has succeeded here.
+    // FB-2
     has_succeeded: AtomicBool,
     /// The time of the last retry that succeeded, in nanoseconds; 0 if there was none.
     retry_succeeded_at: AtomicU64,
 }
 
-/// The time for which a retry that succeeded shows that retries are worthwhile (FB-1).
+/// The time for which a retry that succeeded shows that retries are worthwhile.
+// FB-1
 const RECENTLY: Duration = Duration::from_secs(2);
 
 /// The number of consecutive refusals, and the time until which the store is not asked.

@@ -17,11 +17,13 @@ const FAILURE_MEMORY: Duration = Duration::from_secs(1);
 
 /// The range of the time, from the store's first failure, in which this process sends no retry alone unless its retries
 /// succeed. Processes that began to send at once, in a failure of the store during an outage, would be the storm that a
-/// shared budget prevents (FB-1).
+/// shared budget prevents.
+// FB-1
 const WITHHELD: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
 
 /// The number of first successes that are recorded by destination. A process with more is not one that restarts in a
-/// loop, so a destination that it has no record of counts as one with a success (FB-2).
+/// loop, so a destination that it has no record of counts as one with a success.
+// FB-2
 const YOUNG: u64 = 64;
 
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +80,9 @@ impl Member {
         may
     }
 
-    /// Returns `true` if this process may send a retry without the store (FB-1): at once if its retries succeed there,
+    /// Returns `true` if this process may send a retry without the store: at once if its retries succeed there,
     /// and otherwise 5 to 10 s after the store's first failure.
+    // FB-1
     pub(crate) fn may_send_alone(&self, destination: &Destination, now: Duration) -> bool {
         let withheld = self.failing().is_some_and(|failing| now < failing.alone_at);
         !withheld || destination.retries_succeed(now)

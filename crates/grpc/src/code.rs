@@ -6,7 +6,8 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 /// A gRPC status code.
 ///
-/// An undefined number becomes [`Code::Unknown`], as in most libraries (RET-5).
+/// An undefined number becomes [`Code::Unknown`], as in most libraries.
+// RET-5
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the gRPC specification")]
 pub enum Code {
@@ -73,8 +74,9 @@ impl Code {
 
     /// Parses the value of a `grpc-status` field for lookup in a policy's list of codes.
     ///
-    /// Returns `None` for an undefined number, which matches no list even though the call fails with `Unknown` (RET-5).
+    /// Returns `None` for an undefined number, which matches no list even though the call fails with `Unknown`.
     /// Returns `Unknown` for a value that is not a number.
+    // RET-5
     pub fn listed_from_bytes(value: &[u8]) -> Option<Self> {
         match read(value) {
             None if is_number(value) => None,

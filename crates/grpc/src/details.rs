@@ -20,9 +20,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Returns the delay from the `google.rpc.RetryInfo` in a status's details (RI-1).
+/// Returns the delay from the `google.rpc.RetryInfo` in a status's details.
 ///
-/// Returns `None` if the details contain no delay or a negative one, or cannot be parsed (RI-4).
+/// Returns `None` if the details contain no delay or a negative one, or cannot be parsed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,6 +35,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// assert_eq!(retry_info(&headers), Some(Duration::from_millis(1500)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// RI-1, RI-4
 pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
     let status = BASE64.decode(headers.get(GRPC_STATUS_DETAILS_BIN)?.as_bytes()).ok()?;
     // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A truncated message is ignored.
@@ -70,7 +71,8 @@ fn delay_of(any: &[u8]) -> Option<Duration> {
 
 /// Removes `grpc-status-details-bin` if any of its values is not base64. Returns `true` if it was removed.
 ///
-/// tonic's `Status::from_header_map` panics on such a value (TN-7).
+/// tonic's `Status::from_header_map` panics on such a value.
+// TN-7
 pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
     let unreadable =
         headers.get_all(GRPC_STATUS_DETAILS_BIN).iter().any(|value| BASE64.decode(value.as_bytes()).is_err());

@@ -18,9 +18,10 @@ pub const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-ret
 ///
 /// | head | code |
 /// |---|---|
-/// | with `grpc-status` | the one in the header (ST-1) |
-/// | an HTTP status other than 200, or a non-gRPC content type | the one from gRPC's table of HTTP statuses (OUT-1) |
+/// | with `grpc-status` | the one in the header |
+/// | an HTTP status other than 200, or a non-gRPC content type | the one from gRPC's table of HTTP statuses |
 /// | any other, including one without a content type | `None`: the call is committed to this response, and the status follows in the trailers |
+// ST-1, OUT-1
 pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
         Some(value) => Some(Code::from_bytes(value.as_bytes())),
@@ -30,7 +31,8 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
 
 /// Returns the gRPC code that follows from a response head, for lookup in a policy's list of codes.
 ///
-/// This is the result of [`code_of_head`], except for an undefined `grpc-status` number, which gives `None` (RET-5).
+/// This is the result of [`code_of_head`], except for an undefined `grpc-status` number, which gives `None`.
+// RET-5
 pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
         Some(value) => Code::listed_from_bytes(value.as_bytes()),
@@ -67,13 +69,14 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
     code_of_head(status, headers).map(verdict_of_code)
 }
 
-/// Reads `grpc-retry-pushback-ms`, the delay before the next attempt (PB-1 to PB-4, PB-9).
+/// Reads `grpc-retry-pushback-ms`, the delay before the next attempt.
 ///
 /// The value is a signed 32-bit decimal number of milliseconds. The delay is used exactly, without jitter or cap. If
 /// the value is negative or malformed, or there are several values, the call must not be retried.
 ///
 /// A delay is the server's own request for a retry, so the call may then be retried even if it is not marked as
-/// repeatable. It must still have a retryable code (PB-7).
+/// repeatable. It must still have a retryable code.
+// PB-1, PB-4, PB-9, PB-7
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {

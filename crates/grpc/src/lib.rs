@@ -34,8 +34,6 @@
 //! Use it to read or check service configs, or to apply gRPC's retry rules in your own client. Nothing in this crate
 //! sleeps or sends requests. No data from a peer or a config can cause a panic. The crate `reattempt` makes the retry
 //! decisions, and re-exports these items in `reattempt::grpc`.
-//!
-//! Ids in brackets (`PB-4`, `SC-6`) refer to rules in the repository's `docs/RULES.md`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

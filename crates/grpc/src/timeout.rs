@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Parses a `grpc-timeout` value: 1 to 8 digits and a unit (DL-9).
+/// Parses a `grpc-timeout` value: 1 to 8 digits and a unit.
 ///
 /// The units are `H` (hours), `M` (minutes), `S` (seconds), `m` (milliseconds), `u` (microseconds) and
 /// `n` (nanoseconds). Returns `None` for anything else.
@@ -13,6 +13,7 @@ use std::time::Duration;
 /// assert_eq!(parse_grpc_timeout(b"1500m"), Some(Duration::from_millis(1500)));
 /// assert_eq!(parse_grpc_timeout(b"1.5S"), None);
 /// ```
+// DL-9
 pub fn parse_grpc_timeout(value: &[u8]) -> Option<Duration> {
     let (unit, digits) = value.split_last()?;
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {

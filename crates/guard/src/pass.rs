@@ -218,7 +218,8 @@ impl<G: Guard, P> Pass<G, P> {
     }
 
     /// Returns `true` if an attempt that was sent this long ago had waited for longer in this client, here or in an
-    /// inner guard (C-10).
+    /// inner guard.
+    // C-10
     fn was_queued(&self, after: Duration) -> bool {
         after < self.waited() || (CutOff::current().is_some() && CutOff::had_no_time())
     }

@@ -81,10 +81,11 @@ impl<G: Guard, P> Shared<G, P> {
     }
 
     /// Decides until when an attempt may stay in the guard's queue. A call that leaves the queue with less time than
-    /// the server usually takes would waste a token or a place (C-15).
+    /// the server usually takes would waste a token or a place.
     ///
     /// The queue keeps at most half of the attempt's time free, because the usual latency is an estimate. An estimate
     /// that is too long must not close the queue, where it would never be corrected.
+    // C-15
     #[cold]
     fn queue(
         &self,

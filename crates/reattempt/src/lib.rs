@@ -97,7 +97,8 @@
 //! | the reason why a client does not compile | [`check`] |
 //!
 //! The crate root contains the items that most programs need to wrap a client. All other items are in modules by topic.
-//! Ids in brackets, such as (RET-5), refer to rules in the repository's `docs/RULES.md`.
+
+// RET-5
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]

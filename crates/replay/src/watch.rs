@@ -13,7 +13,7 @@ use crate::wakers::{ReaderId, Waiting};
 /// Use it in a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
 /// the attempt that has sent the most can continue. The other readers' watches become ready immediately, so that the
 /// layer can cancel their attempts (gRPC's [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md),
-/// "Memory Management"; BUF-8).
+/// "Memory Management").
 ///
 /// ```
 /// # use std::pin::pin;

@@ -21,7 +21,8 @@ const STEP: u32 = 8;
 const ROW: u32 = 5;
 /// Replaces the count of consecutive failures while the endpoint is ejected, so that further failures are not reported.
 const OUT: u32 = ROW + 1;
-/// The number of failures that a lost connection counts as. It is a single event, but ends several calls (C-8).
+/// The number of failures that a lost connection counts as. It is a single event, but ends several calls.
+// C-8
 const LOST: u32 = 2;
 /// Marks an endpoint that is ejected because it accepts no connection, above the count of consecutive failures.
 const UNREACHABLE: u32 = 1 << 15;

@@ -43,7 +43,8 @@ pub enum Decision {
 
 /// The state of one call, from its first failed attempt to its end.
 ///
-/// Only this type calls the schedule and the budget.
+/// It asks the schedule for delays and the budget for permits. Hedges have their own permits, in
+/// [`HedgePermits`](crate::HedgePermits).
 ///
 /// # Cancel safety
 ///
@@ -200,9 +201,10 @@ impl<D: Delays> Call<D> {
     /// the schedule does not advance.
     ///
     /// An attempt that never reached its server's connection, or that waited for another call's connection, is replaced
-    /// once per call for each of these kinds (TR-1, TR-2, TR-4). If the server refused the request, the budget must
+    /// once per call for each of these kinds. If the server refused the request, the budget must
     /// agree, because without its doubt a server that refuses everything would get twice its load. If an endpoint
     /// accepted no connection, the attempt moves to another one, at most [`MOST_MOVES`] times per call.
+    // TR-1, TR-2, TR-4
     fn is_replaced<B: Budget + ?Sized>(
         &mut self,
         terms: &Terms,

@@ -1,7 +1,7 @@
 //! The decisions of a hedged call, whose attempts run in parallel.
 //!
 //! The decisions depend only on plain values: the terms of the call, the state of its attempts, an event and the time.
-//! The ids in brackets (HG-4) refer to the rules of gRPC's proposal A6 in `docs/RULES.md`. They also apply to HTTP.
+//! The rules are those of gRPC's proposal A6. They also apply to HTTP.
 
 mod permits;
 
@@ -18,7 +18,8 @@ pub use permits::HedgePermits;
 pub struct HedgeTerms {
     /// The limits of the call. After `max_elapsed` no further attempt is sent.
     pub limits: Limits,
-    /// The time between attempts. Zero sends them all at the same time (HG-2).
+    /// The time between attempts. Zero sends them all at the same time.
+    // HG-2
     pub delay: Duration,
     /// The time from the start of the call to its deadline, after which no further attempt is sent.
     pub deadline: Option<Duration>,

@@ -81,8 +81,9 @@ impl Finish {
 
     /// Records a failure that is too late to retry, with the code for the observer.
     ///
-    /// If its code is retryable, the budget counts it (THR-3). Its server hint is ignored (PB-11). If the server did
+    /// If its code is retryable, the budget counts it. Its server hint is ignored. If the server did
     /// not send the failure (`responded` is `false`), the call earns no credit.
+    // THR-3, PB-11
     #[cold]
     pub(crate) fn broken(self, code: u16, trailers: &HeaderMap, responded: bool) {
         self.notify_broke_off(code);

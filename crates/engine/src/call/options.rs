@@ -245,7 +245,8 @@ impl CallOptions {
     pub(crate) fn get_attempt_timeout(&self) -> Option<Duration> {
         self.own.as_ref()?.attempt_timeout
     }
-    /// Returns the deadline. A method's timeout starts now (DL-1).
+    /// Returns the deadline. A method's timeout starts now.
+    // DL-1
     pub(crate) fn get_deadline(&self) -> Option<Deadline> {
         let own = self.own.as_ref().and_then(|own| own.deadline);
         let timeout = self.method().and_then(|method| method.timeout()).map(Deadline::after);

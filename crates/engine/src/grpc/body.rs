@@ -23,13 +23,13 @@ pin_project! {
     ///
     /// | end of the body | effect on the budget |
     /// |---|---|
-    /// | OK | records a success (THR-4) |
+    /// | OK | records a success |
     /// | a retryable code | records a failure, although it is too late for a retry |
     /// | dropped before its end | none |
     ///
     /// At the call's deadline, the body ends with DEADLINE_EXCEEDED trailers. The inner body is then dropped, which
     /// cancels the stream. If `grpc-status-details-bin` is not valid base64, it is removed from the trailers, because
-    /// tonic's clients would panic on it (TN-7).
+    /// tonic's clients would panic on it.
     ///
     /// # Errors
     /// The errors are those of the inner body, boxed. For a lost connection, the error is a `tonic::Status` with
@@ -38,6 +38,7 @@ pin_project! {
     ///
     /// # Cancel safety
     /// Dropping the body before its end cancels the stream.
+    // THR-4, TN-7
     pub struct GrpcBody<B> {
         // `None` if a deadline has ended the body, or if there was no body.
         #[pin]
@@ -185,9 +186,10 @@ impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
     }
 }
 
-/// Adds a status to a non-gRPC response (OUT-1), and repairs a status that a client could not read.
+/// Adds a status to a non-gRPC response, and repairs a status that a client could not read.
 ///
 /// If there is no room for the status, the other headers are dropped.
+// OUT-1
 pub(super) fn presentable(status: StatusCode, headers: &mut HeaderMap) {
     if !headers.contains_key(GRPC_STATUS) {
         let Some(code) = reattempt_grpc::code_of_head(status, headers) else { return };

@@ -1,5 +1,7 @@
 //! The classification of errors under gRPC. It depends on an error's origin, never on the status that a client would
-//! convert it to (TN-10).
+//! convert it to.
+
+// TN-10
 
 use std::error::Error;
 
@@ -30,7 +32,8 @@ pub struct Unanswered {
 }
 
 impl Unanswered {
-    /// The call's own deadline has passed, which ends the call (DL-4).
+    /// The call's own deadline has passed, which ends the call.
+    // DL-4
     pub const LATE: Self = Self { code: None, verdict: Verdict::Permanent, fault: None };
 
     /// Nothing was sent, because the request cannot be addressed to its server.
@@ -73,9 +76,10 @@ impl Unanswered {
     /// | error | code | retried |
     /// |---|---|---|
     /// | the connection failed, or the request was never passed to it | UNAVAILABLE | for every method |
-    /// | the connection was lost | UNAVAILABLE (OUT-2) | if the call is repeatable |
+    /// | the connection was lost | UNAVAILABLE | if the call is repeatable |
     /// | the server reset the stream | gRPC's code for the reset reason | depending on the code |
-    /// | a time limit of the inner client passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call is repeatable |
+    /// | a time limit of the inner client passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED | if the call is repeatable |
+    // OUT-2, TN-4
     fn of(error: &(dyn Error + 'static)) -> Self {
         let limit = time_limit(error).map(TimedOut::limit);
         if matches!(limit, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
@@ -230,7 +234,8 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns `true` if the error comes from a timer for the call's own `grpc-timeout`. This is either the channel's timer
-/// or the server's, which cancels the stream (TN-4).
+/// or the server's, which cancels the stream.
+// TN-4
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)

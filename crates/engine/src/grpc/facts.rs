@@ -53,7 +53,8 @@ impl RequestProtocol for Grpc {
         request.headers().and_then(Deadline::from_headers)
     }
 
-    /// Returns the earliest of the caller's, the request's and the policy's deadlines (DL-1).
+    /// Returns the earliest of the caller's, the request's and the policy's deadlines.
+    // DL-1
     fn terms(&self, request: RequestView<'_>) -> RequestTerms {
         let own = terms_of(self, request);
         let configured = self.timeout.map(Deadline::after);
@@ -69,7 +70,8 @@ impl RequestProtocol for Grpc {
         RetrySafety { may_retry: true, repeatable: self.repeatable, keyed: false }
     }
 
-    /// Returns `true` for every request, because the caller adds the layer only for safe methods (HG-14).
+    /// Returns `true` for every request, because the caller adds the layer only for safe methods.
+    // HG-14
     fn may_hedge(&self, _: RequestView<'_>, _: bool) -> bool {
         true
     }

@@ -11,11 +11,12 @@ use crate::hedge::HedgePolicy;
 use crate::protocol::Outcome;
 
 impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
-    /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). If the set is empty, every
+    /// Sets the codes with which an attempt may fail without ending the call. If the set is empty, every
     /// error ends the call. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///
     /// Classifiers that were added earlier take precedence. An attempt that failed without a response is treated as
     /// UNAVAILABLE.
+    // HG-4, HG-5
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {
             settings.protocol.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| verdict(codes, outcome)));

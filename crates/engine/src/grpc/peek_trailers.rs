@@ -2,7 +2,9 @@
 //! before the status is known.
 //!
 //! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status, they
-//! become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on unchanged.
+//! become part of the head, and the retry layer classifies them. Every other response is passed on unchanged.
+
+// ST-5
 
 use std::fmt;
 use std::pin::Pin;

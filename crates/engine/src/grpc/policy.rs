@@ -18,7 +18,7 @@ impl RetryPolicy<Grpc> {
     /// | attempts that no server application has processed | [replaced](Grpc::transparent_retries) immediately, once |
     ///
     /// After a response, a call is retried only if the response headers contain the status. Any other response ends the
-    /// retries (COM-1), and its [body](crate::grpc::GrpcBody) reads the status.
+    /// retries, and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
     /// A call is repeatable only if its [options](crate::CallOptions::repeatable), a [rule](Grpc::options_for) or the
@@ -64,6 +64,7 @@ impl RetryPolicy<Grpc> {
     /// the response is read. Calls keep the inner service's error type ([`Answered`](crate::error::Answered)). If the
     /// delay before a retry would exceed the deadline, the call ends immediately, and the message contains the last
     /// failure. A call without a deadline has no timer.
+    // COM-1
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }
@@ -84,12 +85,13 @@ impl HedgeLayer<HedgePolicy<Grpc>> {
 }
 
 impl HedgePolicy<Grpc> {
-    /// Creates a policy that hedges gRPC calls **to every method** (HG-14).
+    /// Creates a policy that hedges gRPC calls **to every method**.
     ///
     /// By default, UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED do not end the other attempts
     /// ([`non_fatal_codes`](Self::non_fatal_codes)). There is no budget, and up to 256 KiB of each request are saved.
     /// All other defaults are listed at [`HedgePolicy`]. A response without a status in its headers wins, whatever the
-    /// status in its trailers (COM-1, HG-3).
+    /// status in its trailers.
+    // HG-14, COM-1, HG-3
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }

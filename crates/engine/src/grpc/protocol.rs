@@ -30,7 +30,7 @@ use crate::protocol::{
 /// The gRPC protocol with its settings: which codes are retried, which server delays are respected, and how much of
 /// each request is saved.
 ///
-/// A response is classified only if its headers contain the status. Any other response ends the retries (COM-1), and
+/// A response is classified only if its headers contain the status. Any other response ends the retries, and
 /// its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists what is
 /// retried.
 ///
@@ -47,6 +47,7 @@ use crate::protocol::{
 /// A tonic client's requests contain no host, because tonic's `Channel` adds the host later. All calls then share one
 /// destination with an empty name, which is usually right for a single channel. If observers need names, or several
 /// channels share a budget or guard, use the generated client's `with_origin`, or [`destination`](Grpc::destination).
+// COM-1
 #[derive(Debug, Clone)]
 pub struct Grpc {
     #[doc(hidden)]
@@ -70,7 +71,8 @@ impl Default for Grpc {
 
 impl Grpc {
     /// Sets the verdict for responses with this code. The verdict does not apply to statuses with undefined numbers,
-    /// whatever code the caller gets for them (RET-5).
+    /// whatever code the caller gets for them.
+    // RET-5
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
             let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);
@@ -115,7 +117,8 @@ impl Grpc {
         })
     }
 
-    /// Returns the server's hint: its pushback, otherwise its `RetryInfo` (RI-4).
+    /// Returns the server's hint: its pushback, otherwise its `RetryInfo`.
+    // RI-4
     #[doc(hidden)]
     pub fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
@@ -158,7 +161,8 @@ impl Protocol for Grpc {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
     }
 
-    /// Returns `true`, because every call that ends with OK adds tokens (THR-4).
+    /// Returns `true`, because every call that ends with OK adds tokens.
+    // THR-4
     fn credits_every_call(&self) -> bool {
         true
     }

@@ -74,17 +74,18 @@ impl Grpc {
     }
 
     /// Sets whether an attempt that never reached the server's application is replaced immediately. Default: `true`
-    /// (TR-1 to TR-9).
+    ///.
     ///
     /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never written to its connection. Each of the
     /// two kinds is replaced once per call. A replacement is not a retry. It does not count towards any limit, takes no
     /// budget token, and is sent even if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is
     /// left, the attempt is retried like any other attempt that was not processed.
     ///
-    /// `max_attempts(1)` turns off retries, and this setting turns off replacements (TR-8).
+    /// `max_attempts(1)` turns off retries, and this setting turns off replacements.
     /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call. If a proxy sends
     /// REFUSED_STREAM after its backend processed the call, neither replacements nor retries are safe: set
     /// [`refused_stream_is_proof`](Self::refused_stream_is_proof) to `false`.
+    // TR-1, TR-9, TR-8
     #[doc(alias("replacement", "transparent_retry"))]
     #[must_use]
     pub fn transparent_retries(mut self, replaced: bool) -> Self {
@@ -92,7 +93,7 @@ impl Grpc {
         self
     }
 
-    /// Sets whether a `google.rpc.RetryInfo` in a status's details is read. Default: `false` (RI-4).
+    /// Sets whether a `google.rpc.RetryInfo` in a status's details is read. Default: `false`.
     ///
     /// Its delay is the minimum delay before a retry that is sent anyway, or before the next hedge. A longer delay from
     /// the schedule is used unchanged. Pushback takes precedence over `RetryInfo`, and
@@ -100,6 +101,7 @@ impl Grpc {
     ///
     /// Unlike a pushback, a `RetryInfo` does not make a call retryable. It only describes when a retry may help, and
     /// services add it to every quota failure, whether or not a retry is safe.
+    // RI-4
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
         self.retry_info = read;
@@ -107,7 +109,8 @@ impl Grpc {
     }
 
     /// Sets the time limit for a whole call: all attempts, all delays and reading the response. An earlier deadline of
-    /// the call takes precedence (DL-1). Default: none.
+    /// the call takes precedence. Default: none.
+    // DL-1
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

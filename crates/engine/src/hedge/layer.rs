@@ -15,7 +15,7 @@ use crate::protocol::Protocol;
 /// - **The server processes a request more than once, concurrently.** Over HTTP, only safe methods (GET, HEAD, OPTIONS,
 ///   TRACE, QUERY) are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
-///   safe methods hedges every call**: use this layer only for methods that may run more than once (HG-14).
+///   safe methods hedges every call**: use this layer only for methods that may run more than once.
 /// - A losing attempt is cancelled but not undone: the server may still process it completely.
 /// - **Over HTTP/2, many losers can end their connection.** Put a [`LingerLayer`](crate::linger::LingerLayer) around
 ///   the client.
@@ -31,7 +31,7 @@ use crate::protocol::Protocol;
 /// is then a set of hedged attempts. A retry follows only if the whole set fails, and a backoff is not mistaken for a
 /// slow call. If hedging is **outside**, each hedge is a call with its own retries, and a backoff in the first call
 /// starts a hedge. In either order, attempts multiply: two in each layer make four. If a protocol forbids combining
-/// retries and hedging, use only one of the layers (CALL-1, HG-9). Both layers read a request's
+/// retries and hedging, use only one of the layers. Both layers read a request's
 /// [`CallOptions`](crate::CallOptions).
 ///
 /// To share a budget, set it on the retry policy, and wrap it in a [`SpendOnly`](crate::budget::SpendOnly) for the
@@ -76,6 +76,7 @@ use crate::protocol::Protocol;
 /// # Ok(())
 /// # }
 /// ```
+// HG-14, CALL-1, HG-9
 #[doc(alias("backup_request", "speculative_retry"))]
 #[derive(Debug, Clone)]
 pub struct HedgeLayer<Policy = HedgePolicy> {

@@ -13,7 +13,8 @@ use crate::call::observe::{Event, Observer};
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol, protocol_setters};
 
-/// The default cap on attempts (CALL-8).
+/// The default cap on attempts.
+// CALL-8
 const DEFAULT_CAP: u32 = 5;
 
 /// A policy that decides which calls are hedged, when, and how often.
@@ -184,13 +185,14 @@ where
     }
 
     /// Sets the maximum number of attempts, including the first. 0 and 1 turn hedging off. Default: 2. Numbers above
-    /// the [cap](Self::attempts_cap) are lowered to it (CALL-8).
+    /// the [cap](Self::attempts_cap) are lowered to it.
+    // CALL-8
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
     /// Sets the cap on attempts. Higher numbers from the policy, a call or a method are lowered to it. Default: 5
-    /// (CALL-8).
+    ///.
     ///
     /// All attempts may run concurrently, so a cap of 10 allows ten times the load.
     ///
@@ -198,12 +200,14 @@ where
     /// use reattempt::hedge::HedgePolicy;
     /// let policy = HedgePolicy::http().attempts_cap(8).max_attempts(8);
     /// ```
+    // CALL-8
     pub fn attempts_cap(self, attempts: u32) -> Self {
         self.set(|settings| settings.strategy.cap = attempts)
     }
 
     /// Sets a fixed time between two attempts, instead of the quantile. Zero sends all attempts simultaneously, which
-    /// multiplies the load by `max_attempts` (HG-2).
+    /// multiplies the load by `max_attempts`.
+    // HG-2
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.strategy.delay = HedgeDelay::Fixed(delay))
     }
@@ -240,17 +244,19 @@ where
     }
 
     /// Sets the maximum delay that a server may ask for with `Retry-After`. If it asks for more, no further attempt is
-    /// sent. Default: 60 s. A pushback, which is an exact delay from the server, has no such limit (PB-4).
+    /// sent. Default: 60 s. A pushback, which is an exact delay from the server, has no such limit.
+    // PB-4
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
     /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// If the budget refuses a hedge, the attempts in flight continue, and the call sends no further attempts (HG-8).
+    /// If the budget refuses a hedge, the attempts in flight continue, and the call sends no further attempts.
     /// For a hedge of a slow call, the budget gets a failure of the kind
     /// [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer uses the same budget, wrap the budget in a
     /// [`SpendOnly`](crate::budget::SpendOnly) here.
+    // HG-8
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<P, T, Mode> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
@@ -258,11 +264,12 @@ where
     }
 
     /// Changes the error type of calls to tower's `BoxError`, so that a [`Deadline`](crate::Deadline) can end the whole
-    /// call with a [`TimedOut`](crate::TimedOut) (HG-11).
+    /// call with a [`TimedOut`](crate::TimedOut).
     ///
     /// A call whose deadline has already passed is not sent. Without this setting, a deadline prevents further
     /// attempts, and ends the call only if the protocol has a response for that. Inner services with a `BoxError`
     /// require this setting.
+    // HG-11
     pub fn boxed_errors(self) -> HedgePolicy<P, B, BoxedError> {
         HedgePolicy::of(self.into_settings())
     }

@@ -154,7 +154,8 @@ impl<T: CallTypes> Running<T> {
 
     /// Records that the attempts in flight are cancelled; `in_flight` is `true` if the first attempt is among them. An
     /// overdue attempt is also recorded as cancelled, so the report does not depend on which timer expires first
-    /// (TN-4).
+    ///.
+    // TN-4
     pub(super) fn log_cancelled(&mut self, in_flight: bool, first: &Tried, ended: Duration) {
         let hedges = self.hedges.iter().map(|hedged| hedged.number);
         let others = in_flight.then_some(1).into_iter().chain(self.overdue);

@@ -167,8 +167,9 @@ where
     ResponseFuture::new(call, attempt)
 }
 
-/// Returns the result of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is
+/// Returns the result of a call that is not sent because its deadline has passed. Returns `None` if there is
 /// time left, or if there is no error or response to return.
+// DL-3
 fn too_late<T: CallTypes>(protocol: &T::Protocol, start: &CallStart) -> Option<AnswerOf<T>> {
     if !T::Mode::ENDS_LATE || !start.is_too_late() {
         return None;

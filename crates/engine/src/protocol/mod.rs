@@ -283,7 +283,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
 }
 
 /// Returns `true` if the outcome is the call's own deadline: a timer caused it, and the deadline has passed or is about
-/// to pass. The call then ends as if this layer's timer had expired first (TN-4).
+/// to pass. The call then ends as if this layer's timer had expired first.
+// TN-4
 pub(crate) fn is_own_deadline<P: ClassifyOutcome<Response>, Response>(
     protocol: &P,
     outcome: Result<&Response, &(dyn Error + 'static)>,

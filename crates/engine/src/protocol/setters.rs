@@ -14,11 +14,12 @@ macro_rules! message_setters {
         /// Default: 64 KiB per call (256 KiB for protocols with short messages) and 64 MiB in total. A body in memory
         /// is saved by reference, whatever its size. A body that consists of one frame, such as a boxed `Full`, is also
         /// saved completely; a frame below 256 KiB is copied. A body that does not fit is sent once and not retried. If
-        /// a hedged call's body outgrows the limit, only the attempt that has read the most continues (BUF-8).
+        /// a hedged call's body outgrows the limit, only the attempt that has read the most continues.
         ///
         /// A destination gets more memory only if its total is then at most as large as the memory that stays free. A
         /// destination that hangs thus leaves memory for others. [`ReplayMemory`](crate::body::ReplayMemory) describes
         /// the resulting shares.
+        // BUF-8
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
@@ -39,7 +40,7 @@ macro_rules! message_setters {
         /// | layer | effect of the verdict |
         /// |---|---|
         /// | retries | as documented at [`Verdict`](crate::Verdict) |
-        /// | hedging | a response whose verdict is transient or "not processed" is not fatal to the call (HG-4). An error is fatal only if the request's own body failed |
+        /// | hedging | a response whose verdict is transient or "not processed" is not fatal to the call. An error is fatal only if the request's own body failed |
         /// | guards | see [`guard`][guard] |
         ///
         /// ```
@@ -68,6 +69,7 @@ macro_rules! message_setters {
         /// ```
         ///
         /// [guard]: https://docs.rs/reattempt/latest/reattempt/guard/index.html
+        // HG-4
         #[doc(alias("predicate", "retry_if", "retry_on", "classifier"))]
         #[must_use]
         pub fn classify<C, V>(self, classifier: C) -> Self

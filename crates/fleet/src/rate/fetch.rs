@@ -32,7 +32,8 @@ impl Fetch {
         Self { shared, portion, wanted, asked_at: now, start: Instant::now(), is_answered: false }
     }
 
-    /// Asks, and awaits a late answer for a second. Its tokens count, because the store has taken them (L-3).
+    /// Asks, and awaits a late answer for a second. Its tokens count, because the store has taken them.
+    // L-3
     pub(super) async fn send(mut self) {
         self.shared.tally.asked.fetch_add(1, Ordering::Relaxed);
         let answer = {

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The time after the first failure until the store is asked again. It doubles with each failure (L-4).
+/// The time after the first failure until the store is asked again. It doubles with each failure.
+// L-4
 const FIRST: Duration = Duration::from_millis(100);
 /// The maximum of that time, and the time for which a question may be on its way.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);

@@ -24,7 +24,8 @@ const STRETCH: Duration = Duration::from_millis(100);
 /// The time after which unspent tokens expire, counted from the request for them.
 const LIFETIME: Duration = Duration::from_secs(1);
 
-/// The time after which a missing answer is late, and the process is alone (L-3).
+/// The time after which a missing answer is late, and the process is alone.
+// L-3
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The time without a token for any process after which a store that answers is treated as failing.
@@ -162,7 +163,8 @@ impl Supply {
     }
 
     /// Returns `true` if the own limit admits calls: during an outage of the store, while its answer is late, or if it
-    /// grants nobody a token (L-1).
+    /// grants nobody a token.
+    // L-1
     pub(crate) fn is_alone(&self, outage: &Outage, now: Duration) -> bool {
         let is_late = self.is_asking(now) && now >= self.asked_at + PATIENCE;
         is_late && self.may_owe_more || self.grants_nobody || outage.is_on()
@@ -181,7 +183,8 @@ impl Supply {
 
     /// Takes a token of the process's own limit for a call. Returns `None` if there is none.
     ///
-    /// The own limit begins empty at the last call with a token of the store (L-2).
+    /// The own limit begins empty at the last call with a token of the store.
+    // L-2
     pub(crate) fn take_alone(&mut self, own: &RateLimit, arrival: &Arrival<'_>) -> Option<RateTicket> {
         if let Some(last) = self.took_at.take() {
             // Takes all whole tokens: a power of two at a time.

@@ -1,4 +1,6 @@
-//! A parser for protobuf durations in JSON, such as `"1.5s"` (SC-24).
+//! A parser for protobuf durations in JSON, such as `"1.5s"`.
+
+// SC-24
 
 use std::time::Duration;
 

@@ -14,9 +14,9 @@ use crate::RetryThrottle;
 /// A channel's current service config, which can be replaced at any time.
 ///
 /// Clones share the config: keep one clone to [`update`](Self::update) it, and pass the others to layers. A call uses
-/// the policy in force when it starts (CALL-6).
+/// the policy in force when it starts.
 ///
-/// | event | config in force (SC-6) |
+/// | event | config in force |
 /// |---|---|
 /// | [`new`](Self::new), [`use_default`](Self::use_default) | the default |
 /// | [`update`](Self::update) with a valid config | that config |
@@ -40,6 +40,7 @@ use crate::RetryThrottle;
 /// assert!(handle.for_method("/inventory.Stock/Count")?.is_some(), "the last good one stays");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// CALL-6, SC-6
 #[derive(Clone)]
 pub struct ServiceConfigHandle {
     shared: Arc<Shared>,
@@ -147,7 +148,8 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// Returns the throttle for all calls on the channel (THR-1). A new config does not replace it.
+    /// Returns the throttle for all calls on the channel. A new config does not replace it.
+    // THR-1
     pub fn throttle(&self) -> &RetryThrottle {
         &self.shared.throttle
     }
@@ -175,7 +177,8 @@ impl fmt::Debug for ServiceConfigHandle {
     }
 }
 
-/// The error returned by a [`ServiceConfigHandle`] that has no config yet. Calls must fail with UNAVAILABLE (SC-6).
+/// The error returned by a [`ServiceConfigHandle`] that has no config yet. Calls must fail with UNAVAILABLE.
+// SC-6
 #[derive(Debug, Clone)]
 pub struct NoServiceConfig {
     errors: Option<Arc<ServiceConfigErrors>>,

@@ -6,8 +6,9 @@ use super::CodeSet;
 
 /// The policy for one method, for all methods of a service, or for all other methods.
 ///
-/// If the caller also sets a limit, the smaller one applies (SC-12, SC-13). The caller's own `wait_for_ready` takes
-/// precedence (DL-7).
+/// If the caller also sets a limit, the smaller one applies. The caller's own `wait_for_ready` takes
+/// precedence.
+// SC-12, SC-13, DL-7
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {
@@ -23,7 +24,8 @@ pub struct MethodConfig {
     pub policy: MethodPolicy,
 }
 
-/// The policy for further attempts of a call: retries, hedges, or neither (CALL-1).
+/// The policy for further attempts of a call: retries, hedges, or neither.
+// CALL-1
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum MethodPolicy {
@@ -48,7 +50,8 @@ pub struct MethodRetryPolicy {
 
 impl MethodRetryPolicy {
     /// Returns the maximum number of attempts, including the first. It is at least 2, and clients cap it at their own
-    /// limit, by default 5 (CALL-8).
+    /// limit, by default 5.
+    // CALL-8
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
@@ -58,13 +61,14 @@ impl MethodRetryPolicy {
         self.initial_backoff
     }
 
-    /// Returns the longest delay, before jitter of ±20 %. It is always above 0, and caps the initial delay too (SC-21,
-    /// BK-4).
+    /// Returns the longest delay, before jitter of ±20 %. It is always above 0, and caps the initial delay too.
+    // SC-21, BK-4
     pub fn max_backoff(&self) -> Duration {
         self.max_backoff
     }
 
-    /// Returns the growth factor of the delays, which is finite and above 0. Below 1, the delays shrink (BK-5).
+    /// Returns the growth factor of the delays, which is finite and above 0. Below 1, the delays shrink.
+    // BK-5
     pub fn backoff_multiplier(&self) -> f64 {
         self.backoff_multiplier
     }
@@ -85,18 +89,21 @@ pub struct MethodHedgingPolicy {
 
 impl MethodHedgingPolicy {
     /// Returns the maximum number of attempts, including the first. It is at least 2, and clients cap it at their own
-    /// limit, by default 5 (CALL-8).
+    /// limit, by default 5.
+    // CALL-8
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
 
-    /// Returns the delay between attempts. 0, the default, sends all attempts at the same time (HG-2).
+    /// Returns the delay between attempts. 0, the default, sends all attempts at the same time.
+    // HG-2
     pub fn hedging_delay(&self) -> Duration {
         self.hedging_delay
     }
 
     /// Returns the codes after which the other attempts continue; OK is never among them. Any other error ends the call
-    /// (HG-5).
+    ///.
+    // HG-5
     pub fn non_fatal_codes(&self) -> CodeSet {
         self.non_fatal_codes
     }

@@ -30,21 +30,21 @@ pub use unapplied::UnappliedSetting;
 /// The policies for a service's methods, and their shared throttling.
 ///
 /// The fields `methodConfig` and `retryThrottling` are read. If any value in them breaks a rule, the whole document is
-/// rejected (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` field is treated as absent. `{}` is a
+/// rejected, and [`ServiceConfigErrors`] lists every such value. A `null` field is treated as absent. `{}` is a
 /// valid config without policies.
 ///
-/// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` (SC-9) and `healthCheckConfig` belong to
-/// the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). A list of choices, as found in a DNS record
-/// (SC-10), is not accepted as a service config.
+/// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` and `healthCheckConfig` belong to
+/// the channel. No published rule defines `perAttemptRecvTimeout`. A list of choices, as found in a DNS record
+///, is not accepted as a service config.
 ///
 /// The rules leave some cases open. The following are errors here:
 ///
-/// - a field or a name given twice (SC-4, SC-8);
-/// - both policies for one method (SC-14);
-/// - OK among the codes (SC-19);
+/// - a field or a name given twice;
+/// - both policies for one method;
+/// - OK among the codes;
 /// - a negative timeout or delay;
-/// - a number in quotes (SC-15), unless [`lenient`](Self::lenient);
-/// - a duration such as `".5s"`, whose number is not valid JSON (SC-24), unless [`lenient`](Self::lenient).
+/// - a number in quotes, unless [`lenient`](Self::lenient);
+/// - a duration such as `".5s"`, whose number is not valid JSON, unless [`lenient`](Self::lenient).
 ///
 /// ```
 /// # use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
@@ -72,6 +72,7 @@ pub use unapplied::UnappliedSetting;
 /// assert!(config.for_method("/billing.Invoices/Send").is_none());
 /// # Ok::<(), reattempt_grpc::ServiceConfigErrors>(())
 /// ```
+// SC-5, SC-9, DL-6, SC-10, SC-4, SC-8, SC-14, SC-19, SC-15, SC-24
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServiceConfig {
     /// Policies by "/service/method" or, for all methods of a service, "/service/". Sorted by [`order`].
@@ -128,7 +129,8 @@ impl ServiceConfig {
     /// Returns the policy for a method, given its path: "/service/method".
     ///
     /// The most specific entry applies: the one for the method, then the one for its service, then the default entry.
-    /// Entries are not merged (SC-1). Returns `None` if the config has no such entry. This method does not allocate.
+    /// Entries are not merged. Returns `None` if the config has no such entry. This method does not allocate.
+    // SC-1
     pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
         self.entry(path).map(|method| &**method)
     }
@@ -165,7 +167,8 @@ impl ServiceConfig {
         self.by_name.get(found.ok()?).map(|(_, method)| method)
     }
 
-    /// Returns the throttling for all retries and hedges on the channel, or `None` if there is none (THR-11).
+    /// Returns the throttling for all retries and hedges on the channel, or `None` if there is none.
+    // THR-11
     pub fn retry_throttling(&self) -> Option<RetryThrottling> {
         self.retry_throttling
     }

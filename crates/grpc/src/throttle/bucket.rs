@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::RetryThrottling;
 
-/// One token, in thousandths (THR-10).
+/// One token, in thousandths.
+// THR-10
 const TOKEN: u64 = 1000;
 
 /// Each of the three numbers of a [`Level`] is at most 1000 tokens, which fits in 20 bits.
@@ -53,7 +54,8 @@ impl Level {
         self.tokens | (self.max << BITS) | (self.ratio << (2 * BITS))
     }
 
-    /// Returns `true` if at most half of the tokens are left (THR-5).
+    /// Returns `true` if at most half of the tokens are left.
+    // THR-5
     fn is_throttled(self) -> bool {
         self.max > 0 && self.tokens * 2 <= self.max
     }

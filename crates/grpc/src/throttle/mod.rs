@@ -1,7 +1,9 @@
 //! The throttle: a token bucket that stops retries and hedges while most calls to a server fail.
 //!
 //! A failed attempt takes a token. A retry takes none: it is allowed if more than half of the tokens are left. First
-//! attempts and transparent retries are always allowed (THR-7, THR-8).
+//! attempts and transparent retries are always allowed.
+
+// THR-7, THR-8
 
 mod bucket;
 pub(crate) mod throttling;
@@ -19,9 +21,9 @@ pub use throttling::RetryThrottling;
 ///
 /// The throttle is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful
 /// call adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without
-/// settings, nothing is throttled (THR-11).
+/// settings, nothing is throttled.
 ///
-/// Clones share the bucket. Use one throttle per channel, for all its methods (THR-1). A throttle takes no lock, and
+/// Clones share the bucket. Use one throttle per channel, for all its methods. A throttle takes no lock, and
 /// its counts are exact under contention.
 ///
 /// ```
@@ -37,10 +39,11 @@ pub use throttling::RetryThrottling;
 /// # As a budget
 ///
 /// As a [`Budget`], it charges for failed attempts, and permits are free. A call's last attempt therefore also costs a
-/// token if it fails (RET-1).
+/// token if it fails.
 ///
-/// A permanent failure adds nothing, because only status OK adds tokens (THR-4). If the server's pushback stops the
-/// call, the failure takes a token (THR-3, PB-8).
+/// A permanent failure adds nothing, because only status OK adds tokens. If the server's pushback stops the
+/// call, the failure takes a token.
+// THR-11, THR-1, RET-1, THR-4, THR-3, PB-8
 #[derive(Clone)]
 pub struct RetryThrottle {
     bucket: Arc<Bucket>,
@@ -52,16 +55,18 @@ impl RetryThrottle {
         Self { bucket: Arc::new(Bucket::new(settings)) }
     }
 
-    /// Records a failed attempt, which takes a token. Returns `true` if a retry may follow (THR-3, THR-5).
+    /// Records a failed attempt, which takes a token. Returns `true` if a retry may follow.
     ///
     /// Call it once for each attempt that fails with one of the policy's codes, or with a pushback that stops the call.
     /// Do not call it for transparent retries.
+    // THR-3, THR-5
     pub fn failed(&self) -> bool {
         !self.bucket.debit()
     }
 
     /// Records a successful call, which adds `tokenRatio`. Call it once for each call with status OK, regardless of its
-    /// method (THR-4).
+    /// method.
+    // THR-4
     #[inline]
     pub fn succeeded(&self) {
         self.bucket.credit();

@@ -4,7 +4,7 @@ use crate::decimal::Decimal;
 
 /// The settings of a [`RetryThrottle`](crate::RetryThrottle): the bucket's size, and the tokens added per success.
 ///
-/// Both are stored in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
+/// Both are stored in thousandths of a token. Further decimals are dropped, not rounded.
 ///
 /// The default is a bucket of 10 tokens, and 0.1 per success. Retries then stop after 5 failures in a row, or if more
 /// than one in eleven attempts fails over a long time.
@@ -15,6 +15,7 @@ use crate::decimal::Decimal;
 /// assert_eq!(throttling.max_tokens_thousandths(), 10_000);
 /// assert_eq!(throttling.token_ratio_thousandths(), 546);
 /// ```
+// THR-9, THR-10
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RetryThrottling {
     max_tokens: u32,

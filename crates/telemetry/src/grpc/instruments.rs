@@ -1,4 +1,6 @@
-//! The instruments, with gRPC's names, units and bucket boundaries (OBS-2, OBS-3, OBS-4).
+//! The instruments, with gRPC's names, units and bucket boundaries.
+
+// OBS-2, OBS-3, OBS-4
 
 use std::sync::Arc;
 

@@ -1,8 +1,10 @@
 //! Metrics of gRPC calls and their attempts.
 //!
 //! [`GrpcMetrics`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. They
-//! record the instruments that gRPC defines in its proposals A66 and A96 (OBS-2, OBS-4). A request extension connects
+//! record the instruments that gRPC defines in its proposals A66 and A96. A request extension connects
 //! the two layers. [`RetryMetric`] lists the instruments that are off by default.
+
+// OBS-2, OBS-4
 
 mod body;
 mod call;
@@ -39,7 +41,7 @@ pub use service::ResponseFuture;
 /// | `grpc.client.call.duration` | `s` | method, target, status | when the call ends |
 /// | each [`RetryMetric`] | | method, target | when the call ends, if [enabled](Self::enable) |
 ///
-/// All but the first are histograms with the bucket boundaries that gRPC defines (OBS-3). The labels are:
+/// All but the first are histograms with the bucket boundaries that gRPC defines. The labels are:
 ///
 /// - **`grpc.method`**: "package.Service/Method" if a generated client has added it to the request's extensions. For
 ///   every other request, it is "other", unless [`generic_methods`](Self::generic_methods) selects the method.
@@ -49,12 +51,12 @@ pub use service::ResponseFuture;
 /// | end of a call or an attempt | `grpc.status` |
 /// |---|---|
 /// | a status in the trailers, or in the head of a response without a body | that status |
-/// | a non-gRPC response | the code for its HTTP status (OUT-1) |
-/// | a response without a status | UNKNOWN (ST-3) |
+/// | a non-gRPC response | the code for its HTTP status |
+/// | a response without a status | UNKNOWN |
 /// | the stream was reset | the code for the reset reason |
 /// | a time limit of the inner client passed | DEADLINE_EXCEEDED |
 /// | any other lost or failed connection | UNAVAILABLE |
-/// | dropped before its end, such as a losing hedge (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
+/// | dropped before its end, such as a losing hedge | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
 ///
 /// An attempt starts when its service is called, and ends when its status is known. For a streamed response, that is
 /// the end of the body. Message sizes are measured after compression, without the five-byte prefix of each message.
@@ -86,6 +88,7 @@ pub use service::ResponseFuture;
 ///     .service(channel);
 /// // … `StockClient::new(client)`
 /// ```
+// OBS-3, OUT-1, ST-3, OBS-6
 pub struct GrpcMetrics<Mode = OwnError> {
     instruments: Arc<Instruments>,
     mode: PhantomData<fn() -> Mode>,

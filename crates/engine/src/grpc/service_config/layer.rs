@@ -15,26 +15,27 @@ use crate::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
 
-/// The default maximum number of attempts per call (CALL-8).
+/// The default maximum number of attempts per call.
+// CALL-8
 const DEFAULT_CAP: u32 = 5;
 
 /// A layer that retries and hedges calls on a gRPC channel according to a service config.
 ///
-/// The layer looks up each call's method in the current config. That entry applies until the call ends (SC-1, CALL-6).
+/// The layer looks up each call's method in the current config. That entry applies until the call ends.
 ///
 /// | in the config | effect on a call |
 /// |---|---|
 /// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call to the method is retried after these codes, because the service's owner allows it |
-/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. Hedged calls are not retried (CALL-1, HG-9) |
-/// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. An empty config therefore retries less than [`RetryPolicy::grpc`], whose docs compare the two |
-/// | `timeout` | the earlier of this limit and the caller's deadline applies (DL-1) |
-/// | `retryThrottling` | the handle's throttle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
+/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. Hedged calls are not retried |
+/// | neither policy, or no entry | the call is retried only in two cases: transparent retries, and a failed connection. An empty config therefore retries less than [`RetryPolicy::grpc`], whose docs compare the two |
+/// | `timeout` | the earlier of this limit and the caller's deadline applies |
+/// | `retryThrottling` | the handle's throttle must grant all retries and hedges. Every call that ends with OK adds tokens |
 /// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: set these on the channel and the generated client. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those that a config contains |
 /// | load balancing | none: it belongs inside this layer |
 ///
-/// While a handle has no config, every call fails with UNAVAILABLE (SC-6).
+/// While a handle has no config, every call fails with UNAVAILABLE.
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. gRPC's rule CALL-3 lets clients change
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. gRPC lets clients change
 /// less.
 ///
 /// ```
@@ -63,6 +64,7 @@ const DEFAULT_CAP: u32 = 5;
 /// handle.update(ServiceConfig::parse("{}"))?;
 /// # Ok::<(), reattempt::grpc::service_config::ServiceConfigErrors>(())
 /// ```
+// SC-1, CALL-6, CALL-1, HG-9, CALL-2, DL-1, THR-1, THR-4, SC-6
 #[derive(Debug, Clone)]
 pub struct ServiceConfigLayer<Budgets = RetryThrottle> {
     pub(super) handle: ServiceConfigHandle,
@@ -121,11 +123,12 @@ impl ServiceConfigLayer {
 
 impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
     /// Sets the maximum number of attempts per retried or hedged call. Higher numbers in the config are lowered to this
-    /// maximum. Default: 5 (CALL-8).
+    /// maximum. Default: 5.
     ///
     /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain. Transparent retries are one kind,
-    /// which [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8). Retries of failed connections, for
+    /// which [`transparent_retries`](Grpc::transparent_retries) turns off. Retries of failed connections, for
     /// methods without a policy, are the other. [`never_retry`](Self::never_retry) turns both kinds off too.
+    // CALL-8, TR-8
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))

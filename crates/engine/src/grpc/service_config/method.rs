@@ -22,7 +22,8 @@ fn hedging(config: &MethodConfig) -> Option<&MethodHedgingPolicy> {
     }
 }
 
-/// Returns the codes after which another attempt is made, which are none without a policy (CALL-1).
+/// Returns the codes after which another attempt is made, which are none without a policy.
+// CALL-1
 fn codes(config: &MethodConfig) -> CodeSet {
     let retryable = retries(config).map(MethodRetryPolicy::retryable_codes);
     let codes = retryable.or_else(|| hedging(config).map(MethodHedgingPolicy::non_fatal_codes));
@@ -43,7 +44,8 @@ impl MethodOverrides for MethodConfig {
         attempts.or_else(|| hedging(self).map(MethodHedgingPolicy::max_attempts))
     }
 
-    /// Returns the method's delays: exponential, capped, with ± 20 % jitter (BK-1, BK-2, BK-4).
+    /// Returns the method's delays: exponential, capped, with ± 20 % jitter.
+    // BK-1, BK-2, BK-4
     fn delays(&self) -> Option<ExponentialDelays> {
         retries(self).map(|policy| {
             let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2).factor(policy.backoff_multiplier());
@@ -56,7 +58,8 @@ impl MethodOverrides for MethodConfig {
     }
 
     /// Returns a retryable verdict for a code in the list, because the service's owner allows the retry. Lists never
-    /// contain undefined numbers (RET-5).
+    /// contain undefined numbers.
+    // RET-5
     fn verdict(&self, code: Option<u16>) -> Verdict {
         match code.map(|number| Code::from_number(number.into())) {
             Some(Code::Ok) => Verdict::Success,

@@ -121,7 +121,8 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Drops the attempts that cannot read the rest of the request body, because another one has read beyond the saved
-    /// part. Their errors are not outcomes. Returns the end of the call if no attempt is left (BUF-8).
+    /// part. Their errors are not outcomes. Returns the end of the call if no attempt is left.
+    // BUF-8
     pub(in crate::hedge) fn drop_cut_off(
         &mut self,
         first: Pin<&mut Option<T::Future>>,
@@ -186,8 +187,9 @@ impl<T: CallTypes> Call<T> {
         Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
-    /// Records a retryable failure or a fatal response in the budget (THR-3, PB-8). An error that is not retryable
+    /// Records a retryable failure or a fatal response in the budget. An error that is not retryable
     /// changes nothing, because no server responded.
+    // THR-3, PB-8
     fn record_failure(&mut self, number: u32, sorted: &Sorted, answered: bool) {
         let fatal = sorted.event == HedgeEvent::Fatal;
         let account = if fatal { self.account(number) } else { Account::default() };

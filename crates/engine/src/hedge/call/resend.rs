@@ -1,4 +1,6 @@
-//! Unprocessed attempts and their replacements (TR-1, TR-2, TR-6).
+//! Unprocessed attempts and their replacements.
+
+// TR-1, TR-2, TR-6
 
 use std::task::{Context, Poll};
 
@@ -47,7 +49,8 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Returns `true` if this attempt, whose endpoint accepted no connection, moves to another one. A call's attempts
-    /// do so at most [`MOST_MOVES`] times in total, and only if the budget agrees (C-3).
+    /// do so at most [`MOST_MOVES`] times in total, and only if the budget agrees.
+    // C-3
     pub(in crate::hedge) fn leaves_unreachable(&mut self, number: u32, evidence: Evidence) -> bool {
         let moves = self.running.as_ref().map_or(0, |running| running.moves);
         if moves >= MOST_MOVES || !self.can_move(number) || !self.allows(&evidence) {

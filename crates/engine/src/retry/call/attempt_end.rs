@@ -82,7 +82,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 
     /// Returns the end of a call if the inner client or the server enforced the call's own deadline. This happens
-    /// before classification, so the call ends as if this layer's timer had expired first (TN-4).
+    /// before classification, so the call ends as if this layer's timer had expired first.
+    // TN-4
     #[inline]
     pub(in crate::retry) fn overdue(&mut self, result: &ResultOf<T>, since: Option<Instant>) -> Option<AnswerOf<T>> {
         let deadline = self.context.deadline?;
@@ -163,7 +164,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 
     /// Ends the call without a retry. Returns the outcome, unless the reason is the deadline and the protocol has a
-    /// response for that (RET-3).
+    /// response for that.
+    // RET-3
     fn give_up(&mut self, result: ResultOf<T>, classification: Classification, stop: StopReason) -> AnswerOf<T> {
         if T::Mode::ANSWERS && stop == StopReason::DeadlineExceeded {
             let failure = classification.verdict.failure();

@@ -276,9 +276,10 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         settings.protocol.again(saved, next, &mut self.saved)
     }
 
-    /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
+    /// Ends a call whose deadline has passed while no attempt is in flight. Returns `None` if there is
     /// time left, or if neither the error type nor the protocol can represent a passed deadline. The call then
     /// continues.
+    // DL-3, RET-3
     fn too_late(&mut self) -> Option<AnswerOf<T>> {
         let deadline = self.context.deadline.filter(|_| T::Mode::ENDS_LATE)?;
         let now = Instant::now();
