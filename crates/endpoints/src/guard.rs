@@ -19,7 +19,7 @@ use super::settings::{EventObserver, Settings};
 /// [handles](super::EndpointsHandle).
 ///
 /// This type is the [`Guard`] of each attempt, and reuses the tickets, health, body watching and timeouts of
-/// [guards](reattempt_guard::). The services in this module call it directly instead of through a guard layer. Its
+/// [guards](reattempt_guard). The services in this module call it directly instead of through a guard layer. Its
 /// ticket determines the attempt's endpoint, whereas a guard layer has only one inner service.
 pub struct EndpointGuard<T> {
     pub(super) set: EndpointSet<T>,

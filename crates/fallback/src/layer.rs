@@ -56,7 +56,7 @@ impl<S> FallbackLayer<Backup<S>> {
     ///
     /// A request that must not be processed twice is sent to the backup only if there is proof that it was not
     /// processed. An idempotency key does not suffice, because the backup may not know the key. A 429, a 425 or a
-    /// [guard](reattempt_guard::)'s refusal is proof. With [`redirects_below(false)`](Http::redirects_below), a failed
+    /// [guard](reattempt_guard)'s refusal is proof. With [`redirects_below(false)`](Http::redirects_below), a failed
     /// connection and tower's `Overloaded` are proof too. A guard's refusal of a later redirect hop is not proof.
     ///
     /// This layer cannot detect whether an inner retry layer has already sent a reqwest request. For reqwest, no

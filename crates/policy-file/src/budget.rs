@@ -61,14 +61,6 @@ impl Budget for Switched {
         self.budget.on_permanent_failure(destination, hint, retries);
     }
 
-    fn on_start(&self, destination: &str) -> Permit {
-        self.budget.on_start(destination)
-    }
-
-    fn counts_calls(&self) -> bool {
-        self.budget.counts_calls()
-    }
-
     fn is_full(&self) -> bool {
         self.budget.is_full()
     }

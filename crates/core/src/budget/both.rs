@@ -46,19 +46,6 @@ impl<A: Budget, B: Budget> Budget for (A, B) {
         self.1.on_permanent_failure(destination, hint, retries);
     }
 
-    fn on_start(&self, destination: &str) -> Permit {
-        match (self.0.counts_calls(), self.1.counts_calls()) {
-            (true, true) => self.0.on_start(destination).and(self.1.on_start(destination)),
-            (true, false) => self.0.on_start(destination),
-            (false, true) => self.1.on_start(destination),
-            (false, false) => Permit::free(),
-        }
-    }
-
-    fn counts_calls(&self) -> bool {
-        self.0.counts_calls() || self.1.counts_calls()
-    }
-
     #[inline]
     fn is_full(&self) -> bool {
         self.0.is_full() && self.1.is_full()

@@ -23,7 +23,6 @@ pub use spend_only::SpendOnly;
 ///
 /// | event | method |
 /// |---|---|
-/// | a call starts (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
 /// | a retryable failure, after which only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
 /// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
 /// | an attempt that was not processed, and may be replaced without a permit | [`on_unprocessed`](Budget::on_unprocessed) |
@@ -77,22 +76,6 @@ pub trait Budget: Send + Sync + 'static {
     /// records a success, because a server that responds is working.
     fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
         self.on_success(destination, retries);
-    }
-
-    /// Records the start of a call. The caller drops the returned permit when the call ends, regardless of the outcome.
-    ///
-    /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
-    fn on_start(&self, destination: &str) -> Permit {
-        Permit::free()
-    }
-
-    /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
-    ///
-    /// First-time successes then cost more, because their destination must be computed. The value must be constant,
-    /// because callers may read it only once. Default: `false`.
-    #[inline]
-    fn counts_calls(&self) -> bool {
-        false
     }
 
     /// Returns `true` if recording a success would have no effect for any destination. Callers may then
@@ -149,14 +132,6 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
 
     fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
         (**self).on_permanent_failure(destination, hint, retries);
-    }
-
-    fn on_start(&self, destination: &str) -> Permit {
-        (**self).on_start(destination)
-    }
-
-    fn counts_calls(&self) -> bool {
-        (**self).counts_calls()
     }
 
     fn is_full(&self) -> bool {

@@ -25,12 +25,11 @@ pub enum CallEnd {
 
 /// The payments that a call reports to its budget when it ends: the current retry and the number of paid retries.
 ///
-/// An account is created at the [start](Self::start) of the call if the budget counts calls, otherwise at the first
-/// failure. A gRPC call ends after its response has begun, so an account may outlive the call's state. A dropped
-/// account reports only the end of the current retry. The account of a call without retries is the default value.
+/// An account is created at the first failure. A gRPC call ends after its response has begun, so an account may outlive
+/// the call's state. A dropped account reports only the end of the current retry. The account of a call without retries
+/// is the default value.
 #[derive(Debug, Default)]
 pub struct Account {
-    call: Permit,
     last: PaidRetry,
     retries: u32,
 }
@@ -38,19 +37,7 @@ pub struct Account {
 impl Account {
     /// Creates the account of a call that paid for `retries` retries in total, including `last` if it ends the call.
     pub(crate) fn new(last: PaidRetry, retries: u32) -> Self {
-        Self { call: Permit::default(), last, retries }
-    }
-
-    /// Records the start of a call with a budget that [counts calls](Budget::counts_calls). The budget's permit is
-    /// dropped with the account.
-    pub fn start<B: Budget + ?Sized>(destination: &str, budget: &B) -> Self {
-        Self { call: budget.on_start(destination), ..Self::default() }
-    }
-
-    /// Adds the account that recorded the start of the call.
-    #[must_use]
-    pub fn started_by(self, start: Self) -> Self {
-        Self { call: start.call, ..self }
+        Self { last, retries }
     }
 
     /// Records that the current retry has failed, before the next one is paid for.
@@ -77,7 +64,7 @@ impl Account {
     /// Reports the end of the call to `budget`.
     #[inline]
     pub fn settle<B: Budget + ?Sized>(self, end: CallEnd, destination: &str, budget: &B) {
-        let Self { call, last, retries } = self;
+        let Self { last, retries } = self;
         match end {
             CallEnd::Succeeded => {
                 last.succeed();
@@ -93,10 +80,9 @@ impl Account {
                 drop(last);
             }
         }
-        drop(call);
     }
 
-    /// Reports the success of a call without paid retries, to a budget that does not count calls. Equivalent to
+    /// Reports the success of a call without paid retries, to a budget. Equivalent to
     /// [`settle`](Self::settle) on the default account, but cheaper.
     #[inline]
     pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {

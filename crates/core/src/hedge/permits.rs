@@ -12,7 +12,6 @@ use crate::{Account, Budget, Evidence, Failure, FailureKind, PaidRetry, Permit, 
 /// hedge. If this value is dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
-    call: Account,
     in_flight: Vec<(u32, Permit)>,
     /// The paid hedge that ended last.
     last: Option<(u32, PaidRetry)>,
@@ -20,11 +19,6 @@ pub struct HedgePermits {
 }
 
 impl HedgePermits {
-    /// Records the start of the call with a budget that [counts calls](Budget::counts_calls).
-    pub fn start<B: Budget + ?Sized>(&mut self, destination: &str, budget: &B) {
-        self.call = Account::start(destination, budget);
-    }
-
     /// Requests a permit for a hedge from the budget. `failure` is the preceding failure, or `None` if the hedge is
     /// sent only because no response has arrived yet.
     ///
@@ -74,8 +68,7 @@ impl HedgePermits {
     pub fn end_call(&mut self, winner: u32) -> Account {
         let last = self.last.take().filter(|(number, _)| *number == winner);
         let retries = mem::take(&mut self.retries).saturating_add(self.spend_in_flight());
-        let account = Account::new(last.map(|(_, paid)| paid).unwrap_or_default(), retries);
-        account.started_by(mem::take(&mut self.call))
+        Account::new(last.map(|(_, paid)| paid).unwrap_or_default(), retries)
     }
 
     /// Spends the permits of the hedges in flight. Returns their number.

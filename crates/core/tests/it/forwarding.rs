@@ -183,14 +183,6 @@ impl Budget for Flags {
         self.permit(format!("permanent {destination} {hint:?} {retries}"));
     }
 
-    fn on_start(&self, destination: &str) -> Permit {
-        self.permit(format!("start {destination}")).unwrap_or_default()
-    }
-
-    fn counts_calls(&self) -> bool {
-        self.flag
-    }
-
     fn is_full(&self) -> bool {
         self.flag
     }
@@ -214,17 +206,10 @@ fn shared_budget_forwards_every_method() {
         budget.on_failure("a", &FAILURE.into(), SECOND);
         budget.on_success("a", 2);
         budget.on_permanent_failure("a", ServerHint::Stop, 3);
-        drop(budget.on_start("a"));
-        let expected = [
-            "acquire a server 1s",
-            "both a server 1s",
-            "failure a server 1s",
-            "success a 2",
-            "permanent a Stop 3",
-            "start a",
-        ];
+        let expected =
+            ["acquire a server 1s", "both a server 1s", "failure a server 1s", "success a 2", "permanent a Stop 3"];
         assert_eq!(*inner.log.lock().unwrap(), expected);
-        assert_eq!([budget.counts_calls(), budget.is_full(), budget.is_noop()], [flag; 3]);
+        assert_eq!([budget.is_full(), budget.is_noop()], [flag; 2]);
     }
 }
 
@@ -234,7 +219,6 @@ fn pair_is_full_and_idle_only_if_both_are() {
         let pair = [first, second].map(|flag| Flags { flag, ..Flags::default() });
         let pair = <(Flags, Flags)>::from(pair);
         assert_eq!([pair.is_full(), pair.is_noop()], [first && second; 2]);
-        assert_eq!(pair.counts_calls(), first || second);
     }
 }
 
@@ -261,10 +245,10 @@ fn budget_is_keyed_if_a_part_of_it_is() {
 #[test]
 fn defaults_are_never_wrong() {
     assert!(Least.acquire_after_failure("a", &FAILURE.into(), SECOND).is_none());
-    assert_eq!([Least.counts_calls(), Least.is_full(), Least.is_noop()], [false; 3]);
-    assert!([Unlimited.is_full(), Unlimited.is_noop()] == [true; 2] && !Unlimited.counts_calls());
+    assert_eq!([Least.is_full(), Least.is_noop()], [false; 2]);
+    assert!([Unlimited.is_full(), Unlimited.is_noop()] == [true; 2]);
     let spends = SpendOnly(Least);
-    assert!([spends.is_full(), spends.is_noop()] == [true; 2] && !spends.counts_calls());
+    assert!([spends.is_full(), spends.is_noop()] == [true; 2]);
     assert!(spends.acquire("a", &FAILURE, SECOND).is_none());
 }
 

@@ -48,8 +48,6 @@ pub struct Settings<P: Protocol, Strategy, B> {
     pub(crate) clone_per_call: bool,
     /// The causes that several calls failed of, for reports.
     pub(crate) causes: Causes,
-    /// `true` if the budget is notified of the start of each call.
-    pub(crate) counts_calls: bool,
     /// `true` if a call needs no preparation before its first attempt.
     pub(crate) plain: bool,
 }
@@ -103,7 +101,6 @@ impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
             nested: false,
             clone_per_call: false,
             causes: Causes::default(),
-            counts_calls: false,
             plain: true,
         }
     }
@@ -126,7 +123,6 @@ impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
             nested: self.nested,
             clone_per_call: self.clone_per_call,
             causes: self.causes,
-            counts_calls: self.counts_calls,
             plain: self.plain,
         }
     }

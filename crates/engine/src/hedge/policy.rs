@@ -258,9 +258,7 @@ where
     /// [`SpendOnly`](crate::budget::SpendOnly) here.
     // HG-8
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<P, T, Mode> {
-        let mut settings = self.into_settings();
-        settings.counts_calls = budget.counts_calls();
-        HedgePolicy::of(settings.map(|hedges, _| (hedges, budget)))
+        HedgePolicy::of(self.into_settings().map(|hedges, _| (hedges, budget)))
     }
 
     /// Changes the error type of calls to tower's `BoxError`, so that a [`Deadline`](crate::Deadline) can end the whole

@@ -114,10 +114,9 @@ where
 {
     let settings = &*shared.policy.settings;
     let opening = HedgeStart::new(settings, options, total_time, &request);
-    let counts = settings.counts_calls;
     // A budget that is not full also records the success of a call that may not be hedged.
     let earns = !opening.start.saves && settings.protocol.credits_every_call() && !settings.budget.is_full();
-    if !earns && !counts && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
+    if !earns && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
         let mut source = None;
         let attempt = settings.protocol.forward_watched(request, opening.start.added(), &mut source);
         let _timed = Timed::until(opening.start.context.deadline, opening.start.now);
@@ -142,7 +141,7 @@ where
     let attempt = if opening.start.saves {
         settings.protocol.save(request, opening.start.added(), &mut saved)
     } else {
-        if earns || counts {
+        if earns {
             target = Some(settings.protocol.destination_of(P::view(&request)).into());
         }
         settings.protocol.forward_watched(request, opening.start.added(), &mut source)
@@ -151,9 +150,6 @@ where
     let (deadline, now) = (opening.start.context.deadline, opening.start.now);
     let hedges = opening.hedges();
     let mut call = Call::new(Arc::clone(shared), opening, saved, target);
-    if counts {
-        call.count();
-    }
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
     let frame = if hedges { OpenFrame::first() } else { OpenFrame::outermost() };

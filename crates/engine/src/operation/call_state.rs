@@ -26,8 +26,6 @@ pub(super) struct CallState<Backoff: Schedule, B> {
     settings: Held<Backoff, B>,
     context: CallContext,
     progress: Option<Progress<Backoff::Delays>>,
-    /// The call's account with a budget that counts calls.
-    counted: Account,
 }
 
 /// A call's settings: those of a policy, or its own if it has only a schedule.
@@ -65,17 +63,11 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         // Converts a time on tokio's clock to the call's own clock.
         let left = context.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         context.deadline = left.map(|left| Instant::at(timer.now()).later(left));
-        Box::new(Self { settings, context, progress: None, counted: Account::default() })
+        Box::new(Self { settings, context, progress: None })
     }
 
-    /// Records the start of an attempt. The first one also starts the call.
-    pub(super) fn on_send(&mut self, number: u32, now: impl FnOnce() -> Instant) -> SentAt
-    where
-        B: Budget,
-    {
-        if number == 1 && self.settings.counts_calls {
-            self.counted = Account::start(DESTINATION, &self.settings.budget);
-        }
+    /// Records the start of an attempt.
+    pub(super) fn on_send(&mut self, now: impl FnOnce() -> Instant) -> SentAt {
         if let Some(progress) = &mut self.progress {
             progress.on_send(now());
         }

@@ -68,7 +68,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         self.started.get_or_insert_with(|| now(&self.timer));
     }
 
-    /// Records the start of the next attempt. The first one also starts the call.
+    /// Records the start of the next attempt.
     #[inline]
     pub(super) fn attempt(&mut self)
     where
@@ -77,7 +77,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         self.number = self.number.saturating_add(1);
         match &mut self.course {
             Some(Course::Plain(policy)) => self.sent_at = policy.schedule().on_send(),
-            Some(Course::Full(call)) => self.sent_at = call.on_send(self.number, || now(&self.timer)),
+            Some(Course::Full(call)) => self.sent_at = call.on_send(|| now(&self.timer)),
             None => {}
         }
     }

@@ -106,7 +106,6 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
             && settings.seed.is_none()
             && !settings.nested
             && !settings.clone_per_call
-            && !settings.counts_calls
             && settings.protocol.is_plain()
             // Unprocessed attempts are replaced even if only one attempt is allowed.
             && !(settings.never && settings.protocol.replaces());
@@ -204,7 +203,6 @@ where
     #[doc(alias("retry_budget", "token_bucket"))]
     pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<P, Backoff, T, Mode> {
         let mut settings = self.into_settings();
-        settings.counts_calls = budget.counts_calls();
         settings.chosen.budget = true;
         RetryPolicy::of(settings.map(|schedule, _| (schedule, budget)))
     }

@@ -6,7 +6,6 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_control::RetryBudget;
-use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, ServerHint, StopReason, Verdict};
+use reattempt_core::{Budget, CallEnd, FailedAttempt, Schedule, SentAt, ServerHint, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_exponential::Exponential;
 use sync_wrapper::SyncWrapper;
@@ -111,37 +110,17 @@ struct StockCall<Backoff> {
     /// Wrapped because a policy must be `Sync`, whereas a schedule's delays need not be.
     progress: SyncWrapper<Option<Box<Progress<Backoff>>>>,
     sent_at: SentAt,
-    /// The call's account with a budget that counts calls. A clone takes it, because tower's `Retry` clones the
-    /// policy for the call that has just started.
-    counted: Mutex<Account>,
-}
-
-impl<Backoff> StockCall<Backoff> {
-    fn take_counted(&self) -> Account {
-        std::mem::take(&mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl<Backoff> Default for StockCall<Backoff> {
     fn default() -> Self {
-        Self {
-            context: None,
-            number: 1,
-            progress: SyncWrapper::new(None),
-            sent_at: SentAt::default(),
-            counted: Mutex::default(),
-        }
+        Self { context: None, number: 1, progress: SyncWrapper::new(None), sent_at: SentAt::default() }
     }
 }
 
 impl<Backoff> Clone for StockCall<Backoff> {
     fn clone(&self) -> Self {
-        Self {
-            context: self.context.clone(),
-            sent_at: self.sent_at,
-            counted: Mutex::new(self.take_counted()),
-            ..Self::default()
-        }
+        Self { context: self.context.clone(), sent_at: self.sent_at, ..Self::default() }
     }
 }
 
@@ -179,10 +158,6 @@ where
                     context.started = Some(Instant::now());
                 }
                 self.call = StockCall { context: Some(context), ..StockCall::default() };
-                if settings.counts_calls {
-                    let destination = settings.protocol.destination_of(request.view());
-                    self.call.counted = Mutex::new(Account::start(&destination, &settings.budget));
-                }
                 if !saves {
                     return None;
                 }
@@ -297,8 +272,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
             }
             _ => CallEnd::Failed,
         };
-        let account = account.unwrap_or_default().started_by(call.take_counted());
-        account.settle(end, destination, &settings.budget);
+        account.unwrap_or_default().settle(end, destination, &settings.budget);
         let mut progress = call.progress.get_mut().take();
         let last = match &*result {
             Ok(response) => Ok(<Http as ClassifyOutcome<Response>>::code(response)),

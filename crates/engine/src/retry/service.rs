@@ -267,7 +267,7 @@ where
         let attempt = if start.saves {
             protocol.save(request, start.added(), &mut saved)
         } else {
-            if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
+            if settings.observer.is_some() || !settings.budget.is_full() {
                 target = Some(protocol.destination_of(P::view(&request)).into());
             }
             protocol.forward_watched(request, start.added(), &mut source)
@@ -300,7 +300,7 @@ where
             }
             (sent_at, (Some(attempt), first), retrying)
         };
-        let mut call = Call {
+        let call = Call {
             shared,
             saved,
             target,
@@ -312,9 +312,6 @@ where
             marker: start.marker,
             retrying,
         };
-        if settings.counts_calls && !late {
-            call.count();
-        }
         ResponseFuture::new(attempt, Some(call))
     }
 

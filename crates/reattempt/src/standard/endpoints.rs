@@ -27,7 +27,7 @@ impl<S, P: RequestProtocol + Clone, Mode> Layer<S> for StandardEndpoints<P, Mode
 impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Sends each attempt to one of several base URLs through one client.
     ///
-    /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](reattempt_endpoints::)). The
+    /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](reattempt_endpoints)). The
     /// breaker and the time limits still cover all endpoints together. The limit on calls in flight applies to each
     /// endpoint: 64 by default, or the one from [`limits`](Self::limits). If an endpoint has no place left, a retried
     /// or hedged call's attempt goes to another one immediately. The limit's key is the destination of the rewritten

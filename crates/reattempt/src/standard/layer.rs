@@ -38,7 +38,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// other.
 ///
 /// While the breaker is open, calls fail immediately, except in the last second before a probe (see
-/// [refusals](reattempt_guard::#refusals)). The settings in this example are compatible:
+/// [refusals](reattempt_guard#refusals)). The settings in this example are compatible:
 ///
 /// ```
 /// use std::time::Duration;
@@ -105,7 +105,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const IN_FLIGHT: u32 = 64;
 
 impl StandardLayer {
-    /// Creates the stack for HTTP requests, including [reqwest's](reattempt_guard::#reqwest).
+    /// Creates the stack for HTTP requests, including [reqwest's](reattempt_guard#reqwest).
     pub fn http() -> Self {
         Self::new(RetryPolicy::http().boxed_errors())
     }

@@ -96,14 +96,6 @@ impl<T: CallTypes> Call<T> {
         self.first = frame.into();
     }
 
-    /// Records the start of the call in a budget that counts calls.
-    #[cold]
-    pub(super) fn count(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        let running = self.running();
-        running.permits.start(running.log.destination(), &shared.policy.settings.budget);
-    }
-
     /// Starts measuring the call's time when the first attempt first returns `Pending`. A call that completes
     /// immediately does not read the clock, unless latencies are observed.
     pub(super) fn takes_time(&mut self) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
 
-use super::{Call, Retrying, destination};
+use super::{Call, destination};
 use crate::call::finish::Finish;
 use crate::call::progress::{LastOutcome, Progress, report_end};
 use crate::call::report::Report;
@@ -144,15 +144,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         let Some(retrying) = &mut self.retrying else { return Account::default() };
         let retrying = retrying.as_mut().project();
         let progress = retrying.progress.as_mut();
-        let account = progress.map(Progress::account).unwrap_or_default();
-        account.started_by(std::mem::take(retrying.counted))
-    }
-
-    /// Records the start of the call in a budget that counts calls.
-    #[cold]
-    pub(in crate::retry) fn count(&mut self) {
-        let start = Account::start(&self.destination(), &self.shared.policy.settings.budget);
-        self.retrying.get_or_insert_with(Retrying::new).as_mut().count(start);
+        progress.map(Progress::account).unwrap_or_default()
     }
 
     /// Reports the end of the call, and returns the report for the response.

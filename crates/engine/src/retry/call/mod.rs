@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_control::Trail;
-use reattempt_core::{Account, Budget, Schedule, SentAt};
+use reattempt_core::{Budget, Schedule, SentAt};
 use reattempt_replay::SourceWatch;
 use tokio::time::Sleep;
 
@@ -68,8 +68,6 @@ pin_project! {
         last_error: Option<T::Error>,
         // The head of the last refused response, for a hook or an error.
         refused: Option<RefusedResponse>,
-        // The call's account with a budget that counts calls.
-        counted: Account,
         // The endpoint of the attempt in flight, if it is a retry or is sent late.
         tried: Tried,
         // The value that the hook left in the head of the last attempt.
@@ -113,7 +111,6 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
             progress: None,
             last_error: None,
             refused: None,
-            counted: Account::default(),
             tried: Tried::default(),
             carried: None,
             source: None,
@@ -172,11 +169,6 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
     pub(in crate::retry) fn watch(self: Pin<&mut Self>, source: Option<SourceWatch>) {
         *self.project().source = source;
     }
-
-    /// Stores the start of the call until its end.
-    pub(in crate::retry) fn count(self: Pin<&mut Self>, start: Account) {
-        *self.project().counted = start;
-    }
 }
 
 /// Returns the terms of a call that may be retried.
@@ -208,7 +200,6 @@ pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
     settings.hook.is_none()
         && settings.observer.is_none()
         && settings.budget.is_full()
-        && !settings.counts_calls
         && start.context.is_stateless(&settings.strategy)
         && start.context.slot().is_none()
 }

@@ -239,15 +239,13 @@ async fn success_of_unretryable_call_is_credited() {
     assert!((budget.balance("one.example") - 8.1).abs() < 1e-9);
 }
 
-/// A budget that counts the calls and the retries in flight.
+/// A budget that counts the retries in flight.
 #[derive(Clone, Default)]
-struct InFlight(Arc<[AtomicU32; 2]>);
+struct InFlight(Arc<AtomicU32>);
 
-struct Place(InFlight, usize);
-
-impl PermitIssuer for Place {
+impl PermitIssuer for InFlight {
     fn give_back(&self, _: u32) {
-        self.0.0[self.1].fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn on_retry_end(&self, cost: u32, _: bool) {
@@ -256,122 +254,58 @@ impl PermitIssuer for Place {
 }
 
 impl InFlight {
-    fn permit(&self, of: usize) -> Permit {
-        self.0[of].fetch_add(1, Ordering::Relaxed);
-        Permit::new(Arc::new(Place(self.clone(), of)), 1)
-    }
-
-    fn counts(&self) -> [u32; 2] {
-        [0, 1].map(|of| self.0[of].load(Ordering::Relaxed))
+    fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Budget for InFlight {
     fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
-        Some(self.permit(1))
-    }
-
-    fn on_start(&self, destination: &str) -> Permit {
-        assert!(["one.example", ""].contains(&destination), "{destination}");
-        self.permit(0)
-    }
-
-    fn counts_calls(&self) -> bool {
-        true
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Some(Permit::new(Arc::new(self.clone()), 1))
     }
 }
 
-/// SPEC §7: a budget can count calls and retries in flight, however they end.
+/// Drives a call with attempts of 10 ms to its end, and another one until it is dropped. Its second attempt is sent
+/// after `again` milliseconds.
+async fn assert_counted<F: Future>(budget: &InFlight, again: u64, call: impl Fn() -> F) {
+    for is_dropped in [false, true] {
+        let mut call = task::spawn(call());
+        assert!(call.poll().is_pending());
+        assert_eq!(budget.count(), 0);
+        tokio::time::advance(ms(again)).await;
+        assert!(call.poll().is_pending());
+        assert_eq!(budget.count(), 1, "its retry is under way");
+        match is_dropped {
+            true => drop(call),
+            false => drop(call.await),
+        }
+        assert_eq!(budget.count(), 0);
+    }
+}
+
+/// SPEC §7: a budget can count the retries in flight, however they end and whichever layer sends them.
 #[tokio::test(start_paused = true)]
 async fn budget_counts_what_is_under_way() {
     let budget = InFlight::default();
-    let policy = policy().budget(budget.clone());
-    let server = |status: u16| Server::by(move |_, _| Act::from(status).later(ms(10)));
-    for (status, options) in [(200, options()), (503, options()), (404, options().never_retry())] {
-        let mut call = task::spawn(RetryLayer::new(policy.clone()).layer(server(status)).oneshot(get().with(options)));
-        assert!(call.poll().is_pending());
-        assert_eq!(budget.counts(), [1, 0], "{status}");
-        if status == 503 {
-            tokio::time::advance(ms(10)).await;
-            assert!(call.poll().is_pending());
-            assert_eq!(budget.counts(), [1, 1], "its retry waits");
-        }
-        call.await.unwrap();
-        assert_eq!(budget.counts(), [0, 0], "{status}");
-    }
-    let mut dropped = task::spawn(RetryLayer::new(policy).layer(server(200)).oneshot(get()));
-    assert!(dropped.poll().is_pending());
-    drop(dropped);
-    assert_eq!(budget.counts(), [0, 0]);
-}
+    let server = || Server::by(move |_, _| Act::from(503).later(ms(10)));
+    let retry_policy = policy().max_attempts(2).budget(budget.clone());
+    let client = RetryLayer::new(retry_policy.clone()).layer(server());
+    assert_counted(&budget, 10, || client.clone().oneshot(get())).await;
 
-/// Drives a call with attempts of 10 ms to its end, and another one until it is dropped. If a call sends a second
-/// attempt, the budget grants it after `again` milliseconds.
-async fn assert_counted<F: Future>(budget: &InFlight, again: Option<u64>, call: impl Fn() -> F) {
-    let mut ended = task::spawn(call());
-    assert!(ended.poll().is_pending());
-    assert_eq!(budget.counts(), [1, 0], "it is under way");
-    if let Some(again) = again {
-        tokio::time::advance(ms(again)).await;
-        assert!(ended.poll().is_pending());
-        assert_eq!(budget.counts(), [1, 1], "so is its retry");
-    }
-    ended.await;
-    assert_eq!(budget.counts(), [0, 0], "it has ended");
-    let mut dropped = task::spawn(call());
-    assert!(dropped.poll().is_pending());
-    assert_eq!(budget.counts(), [1, 0], "it is under way");
-    drop(dropped);
-    assert_eq!(budget.counts(), [0, 0], "it was dropped");
-}
+    let hedge = HedgePolicy::http().max_attempts(2).delay(ms(5)).budget(budget.clone());
+    let client = HedgeLayer::new(hedge).layer(server());
+    assert_counted(&budget, 5, || client.clone().oneshot(get())).await;
 
-/// SPEC §7: hedged calls are counted, including those that may not be hedged.
-#[tokio::test(start_paused = true)]
-async fn budget_counts_hedged_calls() {
-    let budget = InFlight::default();
-    let hedge = HedgePolicy::http().delay(ms(5)).budget(budget.clone());
-    for (status, request, again) in
-        [(200, get as fn() -> _, Some(5)), (503, get, Some(5)), (200, post, None), (503, post, None)]
-    {
-        let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
-        let client = HedgeLayer::new(hedge.clone()).layer(server);
-        assert_counted(&budget, again, || client.clone().oneshot(request())).await;
-    }
-}
-
-/// SPEC §7: calls of the stock middleware are counted, however many share its service.
-#[tokio::test(start_paused = true)]
-async fn budget_counts_calls_of_the_stock_layer() {
-    let budget = InFlight::default();
-    let policy = policy().budget(budget.clone());
     let replayable = || get().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
-    for (status, again) in [(200, None), (503, Some(10)), (404, None)] {
-        let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
-        let client = StockLayer::new(policy.clone().stock()).layer(server);
-        assert_counted(&budget, again, || client.clone().oneshot(replayable())).await;
-        let mut calls = [(); 3].map(|()| task::spawn(client.clone().oneshot(replayable())));
-        for call in &mut calls {
-            assert!(call.poll().is_pending());
-        }
-        assert_eq!(budget.counts(), [3, 0]);
-        for call in calls {
-            call.await.unwrap();
-        }
-        assert_eq!(budget.counts(), [0, 0]);
-    }
-}
+    let client = StockLayer::new(retry_policy.stock()).layer(server());
+    assert_counted(&budget, 10, || client.clone().oneshot(replayable())).await;
 
-/// SPEC §7: plain operations are counted from their first poll.
-#[tokio::test(start_paused = true)]
-async fn budget_counts_operations() {
-    let budget = InFlight::default();
-    let policy = RetryPolicy::operations().max_attempts(2).budget(budget.clone());
-    for (good, again) in [(true, None), (false, Some(10))] {
-        let operation = move || async move {
-            tokio::time::sleep(ms(10)).await;
-            if good { Ok(()) } else { Err("not there") }
-        };
-        let call = || std::future::IntoFuture::into_future(retry(&policy, operation));
-        assert_counted(&budget, again, call).await;
-    }
+    let operations = RetryPolicy::operations().max_attempts(2).budget(budget.clone());
+    let operation = || async {
+        tokio::time::sleep(ms(10)).await;
+        Err::<(), _>("not there")
+    };
+    let call = || std::future::IntoFuture::into_future(retry(&operations, operation));
+    assert_counted(&budget, 10, call).await;
 }
