@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`GrpcBody`] | the response body, which reads the status in its trailers |
 //! | [`GrpcCode`] | the status codes |
+//! | [`DescriptorSet`], [`IdempotencyLevel`] | the methods that their `.proto` file declares as repeatable |
 //! | [`service_config`] | retries and hedging per method, from a JSON service config |
 //! | [`peek_trailers`] | a layer that reads the trailers of short responses before they are classified |
 //! | [`inbound_deadline`] | the deadline of an inbound call, which can be propagated to outbound calls |
@@ -40,4 +41,4 @@ pub mod service_config;
 
 pub use body::GrpcBody;
 pub use protocol::Grpc;
-pub use reattempt_grpc::Code as GrpcCode;
+pub use reattempt_grpc::{Code as GrpcCode, DescriptorSet, DescriptorSetError, IdempotencyLevel};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::Guard;
 use reattempt_core::{Schedule, Verdict};
-use reattempt_grpc::Code;
+use reattempt_grpc::{Code, DescriptorSet};
 
 use super::Grpc;
 use crate::fallback::FallbackLayer;
@@ -47,7 +47,8 @@ impl Grpc {
     /// backend died with the call. With `true`, every call is retried after the codes in the table of
     /// [`RetryPolicy::grpc`](crate::RetryPolicy::grpc), and a [backup](crate::fallback::Backup) gets such calls too.
     ///
-    /// The options of a call or of a rule take precedence. To declare single methods, use a rule:
+    /// The options of a call or of a rule take precedence. To declare single methods, use their descriptors
+    /// ([`described_by`](Self::described_by)) or a rule:
     ///
     /// ```
     /// use reattempt::{CallOptions, RetryPolicy};
@@ -67,10 +68,36 @@ impl Grpc {
     ///
     /// A service config's list of codes applies whatever this setting is. Hedging does not use it, because every call
     /// through a hedge layer may be hedged.
-    #[doc(alias("idempotent", "safe", "retryable", "idempotency_level"))]
+    #[doc(alias("idempotent", "safe", "retryable"))]
     #[must_use]
     pub fn repeatable(mut self, repeatable: bool) -> Self {
         self.repeatable = repeatable;
+        self
+    }
+
+    /// Declares the methods whose `.proto` file has an `idempotency_level` as repeatable. All other methods stay as
+    /// they are. Can be called several times, for several sets.
+    ///
+    /// Both levels, `NO_SIDE_EFFECTS` and `IDEMPOTENT`, have the same effect on retries and
+    /// [backups](crate::fallback::Backup): that of [`repeatable(true)`](Self::repeatable) for the method. A retry
+    /// follows the attempt before it, so both may be repeated. Hedging does not use this setting.
+    /// [`DescriptorSet::level`](crate::grpc::DescriptorSet::level) tells the levels apart, for a hedged client of
+    /// methods without side effects.
+    ///
+    /// The options of a call or of a rule take precedence.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// use reattempt::grpc::{DescriptorSet, DescriptorSetError};
+    ///
+    /// fn policy(descriptors: &[u8]) -> Result<RetryPolicy<reattempt::grpc::Grpc>, DescriptorSetError> {
+    ///     Ok(RetryPolicy::grpc().described_by(DescriptorSet::parse(descriptors)?))
+    /// }
+    /// ```
+    #[doc(alias("idempotency_level", "file_descriptor_set"))]
+    #[must_use]
+    pub fn described_by(mut self, set: DescriptorSet) -> Self {
+        self.described.push(set);
         self
     }
 
@@ -123,7 +150,9 @@ impl Grpc {
 /// Defines the gRPC-only setters. A type gets only those that have an effect on it.
 macro_rules! grpc_setters {
     ($($group:ident),+) => { $(grpc_setters! { @$group })+ };
-    (@safety) => { forward_setters! { Grpc: repeatable(repeatable: bool); } };
+    (@safety) => {
+        forward_setters! { Grpc: repeatable(repeatable: bool); described_by(set: DescriptorSet); }
+    };
     (@codes) => { forward_setters! { Grpc: on_code(code: Code, verdict: Verdict); } };
     (@hints) => { forward_setters! { Grpc: retry_info(read: bool); } };
     (@calls) => {
