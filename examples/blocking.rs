@@ -3,7 +3,7 @@
 //! `cargo run --example blocking`
 
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
@@ -75,28 +75,31 @@ fn busy_for(seconds: &'static str) -> Reply {
 }
 
 fn with_reqwest(policy: &RetryPolicy<Operations, Constant>, server: &Server) -> Result<(), Box<dyn Error>> {
-    let (client, slot, started) = (reqwest_client()?, ReportSlot::default(), Instant::now());
+    let (client, slot) = (reqwest_client()?, ReportSlot::default());
     let response = retry_blocking(policy, || client.get(server.url("/orders/7")).send())
         .http(&Method::GET)
         .notify_ok(|refused, delay| println!("reqwest: {}, again in {delay:?}", refused.status()))
         .with_options(CallOptions::new().report_to(&slot))
         .call()?;
-    println!("reqwest: {}\n{}\n", response.status(), slot.take().ok_or("a report")?);
+    let report = slot.take().ok_or("a report")?;
+    println!("reqwest: {}\n{report}\n", response.status());
     assert_eq!(response.status(), StatusCode::OK);
-    assert!(started.elapsed() >= Duration::from_secs(1), "the server asked for a second");
+    assert!(report.total_delay() >= Duration::from_secs(1), "the server asked for a second");
     Ok(())
 }
 
 fn with_ureq(policy: &RetryPolicy<Operations, Constant>, server: &Server) -> Result<(), Box<dyn Error>> {
-    let (agent, started) = (ureq_agent(), Instant::now());
+    let (agent, slot) = (ureq_agent(), ReportSlot::default());
     let mut response = retry_blocking(policy, || agent.put(server.url("/orders/7")).send("tea"))
         .http(&Method::PUT)
         .notify(|error, delay| println!("ureq: {error}, again in {delay:?}"))
         .notify_ok(|refused, delay| println!("ureq: {}, again in {delay:?}", refused.status()))
+        .with_options(CallOptions::new().report_to(&slot))
         .call()?;
     println!("ureq: {} {:?}\n", response.status(), response.body_mut().read_to_string()?);
     assert_eq!(response.status(), StatusCode::OK);
-    assert!(started.elapsed() >= Duration::from_secs(1), "the server asked for a second");
+    let report = slot.take().ok_or("a report")?;
+    assert!(report.total_delay() >= Duration::from_secs(1), "the server asked for a second");
     Ok(())
 }
 

@@ -39,7 +39,6 @@ pub(super) fn is_on_the_way(error: &Failed) -> bool {
 pub(super) fn source(error: &Failed) -> Option<&(dyn Error + 'static)> {
     match error {
         Failed::Io(error) => Some(error),
-        Failed::Other(error) => Some(&**error),
         _ => None,
     }
 }
