@@ -10,6 +10,7 @@
 //! | [`Classifier`], [`Classification`] | the trait that classifiers implement, and its result: a verdict with a [`ServerHint`] |
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
+//! | [`classification_of_response`] | that of a status with its hints, for clients without a layer |
 //! | [`github`], [`kubernetes`], [`openai`] | classifiers for well-known services, each part of a [profile](crate::profile) |
 //! | [`is_repeatable`] | which requests may be sent twice, based on their method or idempotency key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
@@ -26,5 +27,6 @@ pub use crate::protocol::services::{github, kubernetes, openai};
 pub use reattempt_core::{Classification, Classifier, ServerHint};
 #[cfg(feature = "http")]
 pub use reattempt_http::{
-    Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error, verdict_of_status,
+    Hinted, Hints, IDEMPOTENCY_KEY, classification_of_response, is_repeatable, new_idempotency_key, verdict_of_error,
+    verdict_of_status,
 };

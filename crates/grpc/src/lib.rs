@@ -5,6 +5,7 @@
 //! | a response head | [`code_of_head`], [`verdict_of_head`] |
 //! | trailers, or a response head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the server's delay from [`pushback`] or [`retry_info`] |
 //! | a service config from the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls are in flight |
+//! | a `FileDescriptorSet`, as protoc, tonic-build and buf write it | [`DescriptorSet`], the methods that may be repeated |
 //! | `retryThrottling` in a service config | [`RetryThrottle`], a retry budget |
 //!
 //! ```
@@ -40,6 +41,7 @@
 
 mod code;
 mod decimal;
+mod descriptors;
 mod details;
 mod head;
 mod service_config;
@@ -47,6 +49,7 @@ mod throttle;
 mod timeout;
 
 pub use code::{Code, verdict_of_code};
+pub use descriptors::{DescriptorSet, DescriptorSetError, IdempotencyLevel, Malformed};
 pub use details::{GRPC_STATUS_DETAILS_BIN, remove_unreadable_details, retry_info};
 pub use head::{
     GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, verdict_of_head,

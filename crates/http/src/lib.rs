@@ -8,6 +8,7 @@
 //! |---|---|
 //! | a response status | [`verdict_of_status`] |
 //! | the headers of a refused response | [`Hints::read`], then [`Hinted::classification`] |
+//! | both at once, with the default hints | [`classification_of_response`] |
 //! | an error from the client | [`verdict_of_error`]; [`fault_of_error`] shows if it is not the server's fault |
 //! | a request, to find out if it may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
@@ -28,19 +29,21 @@
 //! # When to use it alone
 //!
 //! Use it to classify outcomes in your own retry loop, proxy or monitor. Nothing in this crate sleeps or sends
-//! requests. The features `hyper`, `reqwest` and `tonic` add support for these clients' errors. The crate `reattempt`
-//! makes the retry decisions, and re-exports these items in `reattempt::classify`.
+//! requests. The features `hyper`, `reqwest`, `tonic` and `ureq` add support for these clients' errors. The crate
+//! `reattempt` makes the retry decisions, and re-exports these items in `reattempt::classify`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod hints;
 mod idempotency;
 mod repeatable;
+mod response;
 mod status;
 mod transport;
 
 pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
 pub use repeatable::{is_head_repeatable, is_repeatable};
+pub use response::classification_of_response;
 pub use status::verdict_of_status;
 pub use transport::{fault_of_error, is_of_http2, reset_reason, undone, verdict_of_error};

@@ -85,8 +85,9 @@
 //! segment, and a final `*` matches the rest. Paths are compared exactly as sent.
 //!
 //! [`schema`] returns the JSON Schema for completion in editors. The file `policies.schema.json` contains the same
-//! text. `lab check FILE` lists mistakes and unusual values, and describes each route and policy. The schema and this
-//! command are based on the reader of this crate.
+//! text. `lab check FILE` lists mistakes and unusual values, and describes each route and policy. With `--explain
+//! orders.internal "POST /v1/orders"` it shows the policy in force for one request. The schema and this command are
+//! based on the reader of this crate.
 //!
 //! TOML is the default. With the feature `json`, files with the extension `.json` are read too. YAML is not supported,
 //! because YAML libraries disagree on the values of `no`, `1:30` and `012`, and a policy should not depend on the

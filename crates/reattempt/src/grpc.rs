@@ -9,13 +9,17 @@
 //! |---|---|
 //! | [`GrpcBody`] | the response body, which reads the status in its trailers |
 //! | [`GrpcCode`] | the status codes |
+//! | [`DescriptorSet`], [`IdempotencyLevel`] | the methods that their `.proto` file declares as repeatable |
 //! | [`service_config`] | retries and hedging per method, from a JSON service config |
 //! | [`peek_trailers`] | a layer that reads the trailers of short responses before they are classified |
 //! | [`inbound_deadline`] | the deadline of an inbound call, which can be propagated to outbound calls |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
 #[doc(inline)]
-pub use reattempt_engine::grpc::{Grpc, GrpcBody, GrpcCode, inbound_deadline, peek_trailers, service_config};
+pub use reattempt_engine::grpc::{
+    DescriptorSet, DescriptorSetError, Grpc, GrpcBody, GrpcCode, IdempotencyLevel, inbound_deadline, peek_trailers,
+    service_config,
+};
 #[cfg(all(feature = "opentelemetry", feature = "tonic"))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "opentelemetry", feature = "tonic"))))]
 #[doc(inline)]

@@ -57,6 +57,8 @@
 //! | `http` | layers for HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
 //! | `hyper` | classifies errors from hyper, hyper-util and h2 | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
+//! | `reqwest-blocking` | HTTP's rules for `reqwest::blocking` in [`retry_blocking`](operation::retry_blocking) | reqwest 0.13 | off |
+//! | `ureq` | classifies errors from ureq, for the same | ureq 3 | off |
 //! | `grpc` | supports gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
 //! | `digest` | verifies the digests of downloads | RFC 9530 | off |
@@ -94,6 +96,7 @@
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
+//! | retries of `reqwest::blocking` and `ureq` | `guide::blocking`, behind their features |
 //! | the reason why a client does not compile | [`check`] |
 //!
 //! The crate root contains the items that most programs need to wrap a client. All other items are in modules by topic.

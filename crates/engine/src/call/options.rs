@@ -108,9 +108,11 @@ impl CallOptions {
         self.set(|settings| settings.repeatable = Some(repeatable))
     }
 
-    /// Sets the maximum number of attempts, including the first. 0 is raised to 1. Default: the policy's value.
+    /// Sets the maximum number of attempts, including the first. 0 is raised to 1, and `None` removes the limit.
+    /// Default: the policy's value.
     #[doc(alias("max_retries", "max_tries"))]
-    pub fn max_attempts(self, attempts: u32) -> Self {
+    pub fn max_attempts(self, attempts: impl Into<Option<u32>>) -> Self {
+        let attempts = attempts.into().unwrap_or(u32::MAX);
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
@@ -122,9 +124,10 @@ impl CallOptions {
         self.set(|settings| settings.max_elapsed = Some(elapsed))
     }
 
-    /// Sets the maximum delay that the server may ask for. If it asks for more, the call is not retried. Default: the
-    /// policy's value.
-    pub fn max_server_delay(self, delay: Duration) -> Self {
+    /// Sets the maximum delay that the server may ask for. If it asks for more, the call is not retried. `None` removes
+    /// the limit. Default: the policy's value.
+    pub fn max_server_delay(self, delay: impl Into<Option<Duration>>) -> Self {
+        let delay = delay.into().unwrap_or(Duration::MAX);
         self.set(|settings| settings.max_server_delay = Some(delay))
     }
 

@@ -65,9 +65,11 @@ impl RequestProtocol for Grpc {
         }
     }
 
-    /// Allows retries of every method, but not repeating it, which only the caller or the settings can allow.
-    fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
-        RetrySafety { may_retry: true, repeatable: self.repeatable, keyed: false }
+    /// Allows retries of every method, but not repeating it, which only the caller, the settings or the method's
+    /// descriptor can allow.
+    fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
+        let described = || self.described.iter().any(|set| set.level(request.path()).is_some());
+        RetrySafety { may_retry: true, repeatable: self.repeatable || described(), keyed: false }
     }
 
     /// Returns `true` for every request, because the caller adds the layer only for safe methods.

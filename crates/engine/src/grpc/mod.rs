@@ -18,4 +18,4 @@ pub mod service_config;
 
 pub use body::GrpcBody;
 pub use protocol::Grpc;
-pub use reattempt_grpc::Code as GrpcCode;
+pub use reattempt_grpc::{Code as GrpcCode, DescriptorSet, DescriptorSetError, IdempotencyLevel};

@@ -21,9 +21,9 @@ impl RetryPolicy<Grpc> {
     /// retries, and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
-    /// A call is repeatable only if its [options](crate::CallOptions::repeatable), a [rule](Grpc::options_for) or the
-    /// [policy](Grpc::repeatable) allow it. For comparison, the last column shows a
-    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
+    /// A call is repeatable only if its [options](crate::CallOptions::repeatable), a [rule](Grpc::options_for), the
+    /// [policy](Grpc::repeatable) or its [descriptor](Grpc::described_by) allow it. For comparison, the last column
+    /// shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
     /// |---|---|---|
@@ -42,6 +42,9 @@ impl RetryPolicy<Grpc> {
     ///
     /// let policy = RetryPolicy::grpc().repeatable(true);
     /// ```
+    ///
+    /// Another line, [`described_by`](Grpc::described_by), declares the methods whose `.proto` file has an
+    /// `idempotency_level`.
     ///
     /// CANCELLED means that the caller has cancelled the call. It is retried only if [`on_code`](Grpc::on_code) or a
     /// service config lists it.

@@ -8,7 +8,9 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Classification, ServerHint, Verdict, Warning};
-use reattempt_grpc::{Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head};
+use reattempt_grpc::{
+    Code, DescriptorSet, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
+};
 use reattempt_replay::ReplayLimits;
 use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
@@ -38,6 +40,7 @@ use crate::protocol::{
 /// |---|---|
 /// | [`on_code`](Grpc::on_code), [`classify`](Grpc::classify) | the table of [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) |
 /// | [`repeatable`](Grpc::repeatable) | `false`: only calls whose options allow it |
+/// | [`described_by`](Grpc::described_by) | no method is known to be repeatable |
 /// | [`transparent_retries`](Grpc::transparent_retries) | `true` |
 /// | [`retry_info`](Grpc::retry_info) | `false` |
 /// | [`timeout`](Grpc::timeout) | none |
@@ -54,6 +57,8 @@ pub struct Grpc {
     pub http: Http,
     /// `true` if every call may be processed twice.
     pub(crate) repeatable: bool,
+    /// The sets whose methods with a level may be processed twice.
+    pub(super) described: Vec<DescriptorSet>,
     /// `true` if an unprocessed attempt is immediately replaced, at most once.
     pub(crate) replaces: bool,
     /// `true` if a `RetryInfo` is read.
@@ -65,7 +70,7 @@ pub struct Grpc {
 impl Default for Grpc {
     fn default() -> Self {
         let http = Http::new().replay(ReplayLimits::default().per_call(256 * 1024));
-        Self { http, repeatable: false, replaces: true, retry_info: false, timeout: None }
+        Self { http, repeatable: false, described: Vec::new(), replaces: true, retry_info: false, timeout: None }
     }
 }
 
@@ -183,10 +188,13 @@ impl Protocol for Grpc {
         self.repeatable = repeatable;
     }
 
-    /// Returns a warning if calls are declared as repeatable, because every call through a hedge layer may be hedged.
+    /// Returns a warning for each declaration of repeatable calls, because every call through a hedge layer may be
+    /// hedged.
     fn unused_by_hedging(&self) -> Vec<Warning> {
-        let warning = || Warning::new("repeatable", true, "the default, because hedging does not use it");
-        self.repeatable.then(warning).into_iter().collect()
+        const DEFAULT: &str = "the default, because hedging does not use it";
+        let repeatable = self.repeatable.then(|| Warning::new("repeatable", true, DEFAULT));
+        let described = !self.described.is_empty();
+        repeatable.into_iter().chain(described.then(|| Warning::new("described_by", "set", DEFAULT))).collect()
     }
 
     fn explained(error: BoxError) -> BoxError {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reattempt_core::{Schedule, Verdict};
-use reattempt_grpc::Code;
+use reattempt_grpc::{Code, DescriptorSet};
 
 use super::Grpc;
 use crate::hedge::HedgePolicy;
@@ -44,7 +44,8 @@ impl Grpc {
     /// backend died with the call. With `true`, every call is retried after the codes in the table of
     /// [`RetryPolicy::grpc`](crate::RetryPolicy::grpc), and a [backup][backup] gets such calls too.
     ///
-    /// The options of a call or of a rule take precedence. To declare single methods, use a rule:
+    /// The options of a call or of a rule take precedence. To declare single methods, use their descriptors
+    /// ([`described_by`](Self::described_by)) or a rule:
     ///
     /// ```
     /// use reattempt::{CallOptions, RetryPolicy};
@@ -66,15 +67,40 @@ impl Grpc {
     /// through a hedge layer may be hedged.
     ///
     /// [backup]: https://docs.rs/reattempt/latest/reattempt/fallback/struct.Backup.html
-    #[doc(alias("idempotent", "safe", "retryable", "idempotency_level"))]
+    #[doc(alias("idempotent", "safe", "retryable"))]
     #[must_use]
     pub fn repeatable(mut self, repeatable: bool) -> Self {
         self.repeatable = repeatable;
         self
     }
 
-    /// Sets whether an attempt that never reached the server's application is replaced immediately. Default: `true`
-    ///.
+    /// Declares the methods whose `.proto` file has an `idempotency_level` as repeatable. All other methods stay as
+    /// they are. Can be called several times, for several sets.
+    ///
+    /// Both levels, `NO_SIDE_EFFECTS` and `IDEMPOTENT`, have the same effect on retries and
+    /// [backups](crate::fallback::Backup): that of [`repeatable(true)`](Self::repeatable) for the method. A retry
+    /// follows the attempt before it, so both may be repeated. Hedging does not use this setting.
+    /// [`DescriptorSet::level`](crate::grpc::DescriptorSet::level) tells the levels apart, for a hedged client of
+    /// methods without side effects.
+    ///
+    /// The options of a call or of a rule take precedence.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// use reattempt::grpc::{DescriptorSet, DescriptorSetError};
+    ///
+    /// fn policy(descriptors: &[u8]) -> Result<RetryPolicy<reattempt::grpc::Grpc>, DescriptorSetError> {
+    ///     Ok(RetryPolicy::grpc().described_by(DescriptorSet::parse(descriptors)?))
+    /// }
+    /// ```
+    #[doc(alias("idempotency_level", "file_descriptor_set"))]
+    #[must_use]
+    pub fn described_by(mut self, set: DescriptorSet) -> Self {
+        self.described.push(set);
+        self
+    }
+
+    /// Sets whether an attempt that never reached the server's application is replaced immediately. Default: `true`.
     ///
     /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never written to its connection. Each of the
     /// two kinds is replaced once per call. A replacement is not a retry. It does not count towards any limit, takes no
@@ -127,7 +153,12 @@ impl Grpc {
 #[macro_export]
 macro_rules! grpc_setters {
     ($($group:ident),+) => { $($crate::grpc_setters! { @$group })+ };
-    (@safety) => { $crate::forward_setters! { Grpc: repeatable(repeatable: bool); } };
+    (@safety) => {
+        $crate::forward_setters! { Grpc:
+            repeatable(repeatable: bool);
+            described_by(set: $crate::grpc::DescriptorSet);
+        }
+    };
     (@codes) => { $crate::forward_setters! { Grpc: on_code(code: $crate::grpc::GrpcCode, verdict: $crate::Verdict); } };
     (@hints) => { $crate::forward_setters! { Grpc: retry_info(read: bool); } };
     (@calls) => {

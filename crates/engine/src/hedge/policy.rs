@@ -191,8 +191,7 @@ where
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts. Higher numbers from the policy, a call or a method are lowered to it. Default: 5
-    ///.
+    /// Sets the cap on attempts. Higher numbers from the policy, a call or a method are lowered to it. Default: 5.
     ///
     /// All attempts may run concurrently, so a cap of 10 allows ten times the load.
     ///

@@ -153,8 +153,7 @@ impl<T: CallTypes> Running<T> {
     }
 
     /// Records that the attempts in flight are cancelled; `in_flight` is `true` if the first attempt is among them. An
-    /// overdue attempt is also recorded as cancelled, so the report does not depend on which timer expires first
-    ///.
+    /// overdue attempt is also recorded as cancelled, so the report does not depend on which timer expires first.
     // TN-4
     pub(super) fn log_cancelled(&mut self, in_flight: bool, first: &Tried, ended: Duration) {
         let hedges = self.hedges.iter().map(|hedged| hedged.number);

@@ -3,18 +3,19 @@
 use std::thread;
 use std::time::Duration;
 
-use reattempt_core::{Budget, Classification, Schedule};
+use reattempt_core::{Budget, Schedule};
 
 use crate::call::clock::Instant;
 
+use super::rules::Rules;
+use super::tries::Failed;
 use super::{RetryError, Retrying};
 
-impl<F, E, Backoff, B, J, N> Retrying<F, E, Backoff, B, J, N>
+impl<F, T, E, Backoff, B, R> Retrying<F, T, E, Backoff, B, R>
 where
     Backoff: Schedule,
     B: Budget,
-    J: Fn(&E) -> Classification,
-    N: FnMut(&E, Duration),
+    R: Rules<T, E>,
 {
     /// Runs the operation on the current thread, which sleeps between attempts.
     ///
@@ -22,7 +23,7 @@ where
     ///
     /// # Errors
     /// Returns a [`RetryError`] with the operation's last error and the stop reason.
-    pub fn call<T>(self) -> Result<T, RetryError<E>>
+    pub fn call(self) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,
     {
@@ -34,7 +35,7 @@ where
     ///
     /// # Errors
     /// Returns a [`RetryError`] with the operation's last error and the stop reason.
-    pub fn call_with<T>(self, mut sleep: impl FnMut(Duration)) -> Result<T, RetryError<E>>
+    pub fn call_with(self, mut sleep: impl FnMut(Duration)) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,
     {
@@ -42,15 +43,18 @@ where
         tries.takes_time();
         loop {
             tries.attempt();
-            let error = match operation() {
-                Ok(value) => {
-                    tries.succeed();
-                    return Ok(value);
-                }
-                Err(error) => error,
+            let failed = match operation() {
+                Ok(value) => match tries.refuses(&value) {
+                    None => {
+                        tries.succeed();
+                        return Ok(value);
+                    }
+                    Some(judged) => Failed::Value(value, judged),
+                },
+                Err(error) => Failed::Error(error),
             };
             // A blocking call does not wait for a remote budget's confirmation, but is charged anyway.
-            let due = tries.fail(&error).and_then(|granted| match tries.notify_retry(&error, &granted) {
+            let due = tries.fail(&failed).and_then(|granted| match tries.notify_retry(&failed, &granted) {
                 Some(due) => {
                     sleep(due.saturating_duration_since(Instant::now()));
                     tries.check_in_time()
@@ -58,7 +62,7 @@ where
                 None => Ok(()),
             });
             if let Err(stop) = due {
-                return Err(tries.give_up(error, stop));
+                return tries.give_up(failed, stop);
             }
         }
     }

@@ -5,10 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, StopReason};
+use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, ServerHint, StopReason};
 
 use super::Operations;
 use super::policy::Policy;
+use super::safety::Safety;
 use super::timer::Timer;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
@@ -50,7 +51,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     pub(super) fn new(
         policy: Policy<Backoff, B>,
         options: Option<&CallOptions>,
-        own_timer: bool,
+        safety: Safety,
         timer: &impl Timer,
     ) -> Box<Self> {
         let settings = match policy {
@@ -58,8 +59,9 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
             Policy::Alone(schedule, budget) => Held::Own(Settings::new(Operations, schedule, budget)),
         };
         let mut context = CallContext::new(&settings, RequestTerms::default(), options);
-        context.repeatable = context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
-        context.own_timer = own_timer;
+        let own = context.options.as_ref().and_then(CallOptions::get_repeatable);
+        context.repeatable = own.unwrap_or(safety.repeatable);
+        context.own_timer = safety.own_timer;
         // Converts a time on tokio's clock to the call's own clock.
         let left = context.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         context.deadline = left.map(|left| Instant::at(timer.now()).later(left));
@@ -109,15 +111,26 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         }
     }
 
-    /// Records that the call ends with an error, and returns its report.
+    /// Records in the budget that the server answered with a permanent failure.
+    pub(super) fn fail_permanently(&mut self, hint: ServerHint)
+    where
+        B: Budget,
+    {
+        let hint = self.context.permanent_hint(&self.settings.limits, hint);
+        let account = self.progress.as_mut().map(Progress::account).unwrap_or_default();
+        account.settle(CallEnd::Permanent(hint), DESTINATION, &self.settings.budget);
+    }
+
+    /// Records that the call ends with a failure, whose status code is `code`. Returns its report.
     pub(super) fn give_up(
         &mut self,
         number: u32,
         stop: StopReason,
+        code: Option<u16>,
         started: Option<Instant>,
         now: impl Fn() -> Instant,
     ) -> Report {
-        let report = self.report(number, stop, started, now);
+        let report = self.report((number, code), stop, started, now);
         if let Some(slot) = self.context.slot() {
             slot.put(report.clone());
         }
@@ -134,19 +147,25 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         account.settle(CallEnd::Succeeded, DESTINATION, &self.settings.budget);
         let slot = self.context.slot().cloned();
         if let Some(slot) = slot {
-            slot.put(self.report(number, StopReason::Succeeded, started, now));
+            slot.put(self.report((number, None), StopReason::Succeeded, started, now));
         } else if self.settings.observer.is_some() {
-            drop(self.report(number, StopReason::Succeeded, started, now));
+            drop(self.report((number, None), StopReason::Succeeded, started, now));
         }
     }
 
     /// Notifies the observer of the end of the call, and returns the report.
-    fn report(&mut self, number: u32, stop: StopReason, started: Option<Instant>, now: impl Fn() -> Instant) -> Report {
+    fn report(
+        &mut self,
+        (number, code): (u32, Option<u16>),
+        stop: StopReason,
+        started: Option<Instant>,
+        now: impl Fn() -> Instant,
+    ) -> Report {
         let mut progress = self.progress.take().unwrap_or_else(|| {
             let started = started.unwrap_or_else(&now);
             Progress::new(&self.settings, &self.context, started, DESTINATION.into())
         });
-        progress.report_end(&self.settings.observer, (number, None), stop, Ok(None), now);
+        progress.report_end(&self.settings.observer, (number, None), stop, Ok(code), now);
         progress.report(&Operations, stop)
     }
 }

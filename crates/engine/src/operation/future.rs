@@ -3,13 +3,13 @@
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, Classification, Schedule, StopReason};
+use reattempt_core::{Budget, Schedule, StopReason};
 
+use super::rules::Rules;
 use super::timer::{Timer, TokioTimer};
-use super::tries::Tries;
+use super::tries::{Failed, Tries};
 use super::{RetryError, Retrying};
 use crate::call::progress::Granted;
 
@@ -24,44 +24,44 @@ pin_project! {
     /// # Cancel safety
     /// Dropping the future cancels the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryingFuture<F, Fut, E, Backoff: Schedule, B, J, N, Clock: Timer = TokioTimer> {
+    pub struct RetryingFuture<F, Fut, T, E, Backoff: Schedule, B, R, Clock: Timer = TokioTimer> {
         // `None` once the future has completed.
-        running: Option<Running<F, Backoff, B, J, N, Clock>>,
+        running: Option<Running<F, Backoff, B, R, Clock>>,
         #[pin]
         attempt: Option<Fut>,
         // `None` while an attempt is due or in flight. Boxed, because few operations ever wait.
-        wait: Option<Box<Wait<E, Clock::Sleep>>>,
+        wait: Option<Box<Wait<T, E, Clock::Sleep>>>,
     }
 }
 
 /// The operation, and the state of its attempts.
-struct Running<F, Backoff: Schedule, B, J, N, Clock> {
+struct Running<F, Backoff: Schedule, B, R, Clock> {
     operation: F,
-    tries: Tries<Backoff, B, J, N, Clock>,
+    tries: Tries<Backoff, B, R, Clock>,
 }
 
 /// The wait before a granted retry.
-struct Wait<E, Sleep> {
-    /// The last attempt's error, which is returned if the retry is withdrawn.
-    error: E,
+struct Wait<T, E, Sleep> {
+    /// The last attempt's result, which is returned if the retry is withdrawn.
+    failed: Failed<T, E>,
     granted: Granted,
     /// `None` until the budget has confirmed the retry.
     delay: Option<Pin<Box<Sleep>>>,
 }
 
-impl<E, Sleep: Future> Wait<E, Sleep> {
+impl<T, E, Sleep: Future> Wait<T, E, Sleep> {
     /// Polls until the next attempt is due, or the retry is withdrawn.
     // Not inlined, because that would cost every operation 17 instructions, even if it never waits.
     #[inline(never)]
-    fn poll_due<Backoff, B, J, N, Clock>(
+    fn poll_due<Backoff, B, R, Clock>(
         &mut self,
-        tries: &mut Tries<Backoff, B, J, N, Clock>,
+        tries: &mut Tries<Backoff, B, R, Clock>,
         cx: &mut Context<'_>,
         is_later: bool,
     ) -> Poll<Result<(), StopReason>>
     where
         Backoff: Schedule,
-        N: FnMut(&E, Duration),
+        R: Rules<T, E>,
         Clock: Timer<Sleep = Sleep>,
     {
         if self.delay.is_none() {
@@ -69,7 +69,7 @@ impl<E, Sleep: Future> Wait<E, Sleep> {
             if is_later {
                 tries.check_in_time()?;
             }
-            self.delay = tries.resume(&self.error, &self.granted).map(Box::pin);
+            self.delay = tries.resume(&self.failed, &self.granted).map(Box::pin);
         }
         if let Some(delay) = &mut self.delay {
             drop(ready!(delay.as_mut().poll(cx)));
@@ -78,18 +78,17 @@ impl<E, Sleep: Future> Wait<E, Sleep> {
     }
 }
 
-impl<F, Fut, T, E, Backoff, B, J, N, Clock> IntoFuture for Retrying<F, E, Backoff, B, J, N, Clock>
+impl<F, Fut, T, E, Backoff, B, R, Clock> IntoFuture for Retrying<F, T, E, Backoff, B, R, Clock>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
     Backoff: Schedule,
     B: Budget,
-    J: Fn(&E) -> Classification,
-    N: FnMut(&E, Duration),
+    R: Rules<T, E>,
     Clock: Timer,
 {
     type Output = Result<T, RetryError<E>>;
-    type IntoFuture = RetryingFuture<F, Fut, E, Backoff, B, J, N, Clock>;
+    type IntoFuture = RetryingFuture<F, Fut, T, E, Backoff, B, R, Clock>;
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin(false);
@@ -97,14 +96,13 @@ where
     }
 }
 
-impl<F, Fut, T, E, Backoff, B, J, N, Clock> Future for RetryingFuture<F, Fut, E, Backoff, B, J, N, Clock>
+impl<F, Fut, T, E, Backoff, B, R, Clock> Future for RetryingFuture<F, Fut, T, E, Backoff, B, R, Clock>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
     Backoff: Schedule,
     B: Budget,
-    J: Fn(&E) -> Classification,
-    N: FnMut(&E, Duration),
+    R: Rules<T, E>,
     Clock: Timer,
 {
     type Output = Result<T, RetryError<E>>;
@@ -113,13 +111,13 @@ where
         let mut this = self.project();
         for _ in 0..ATTEMPTS_AT_ONCE {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
-            let (error, due) = if let Some(mut wait) = this.wait.take() {
+            let (failed, due) = if let Some(mut wait) = this.wait.take() {
                 let Poll::Ready(due) = wait.poll_due(tries, cx, true) else {
                     *this.wait = Some(wait);
                     return Poll::Pending;
                 };
                 // A confirmation or a timer can be late, for example after the computer was suspended.
-                (wait.error, due.and_then(|()| tries.check_in_time()))
+                (wait.failed, due.and_then(|()| tries.check_in_time()))
             } else {
                 if this.attempt.is_none() {
                     tries.attempt();
@@ -132,30 +130,33 @@ where
                 };
                 // Dropped first, because the next attempt may need its resources.
                 this.attempt.set(None);
-                let error = match result {
-                    Ok(value) => {
-                        tries.succeed();
-                        *this.running = None;
-                        return Poll::Ready(Ok(value));
-                    }
-                    Err(error) => error,
+                let failed = match result {
+                    Ok(value) => match tries.refuses(&value) {
+                        None => {
+                            tries.succeed();
+                            *this.running = None;
+                            return Poll::Ready(Ok(value));
+                        }
+                        Some(judged) => Failed::Value(value, judged),
+                    },
+                    Err(error) => Failed::Error(error),
                 };
-                match tries.fail(&error) {
+                match tries.fail(&failed) {
                     Ok(granted) => {
-                        let mut wait = Wait { error, granted, delay: None };
+                        let mut wait = Wait { failed, granted, delay: None };
                         let Poll::Ready(due) = wait.poll_due(tries, cx, false) else {
                             *this.wait = Some(Box::new(wait));
                             return Poll::Pending;
                         };
-                        (wait.error, due)
+                        (wait.failed, due)
                     }
-                    Err(stop) => (error, Err(stop)),
+                    Err(stop) => (failed, Err(stop)),
                 }
             };
             if let Err(stop) = due {
-                let error = tries.give_up(error, stop);
+                let result = tries.give_up(failed, stop);
                 *this.running = None;
-                return Poll::Ready(Err(error));
+                return Poll::Ready(result);
             }
         }
         // An operation that always fails immediately must not starve other tasks.
@@ -164,8 +165,8 @@ where
     }
 }
 
-impl<F, Fut, E, Backoff: Schedule, B, J, N, Clock: Timer> fmt::Debug
-    for RetryingFuture<F, Fut, E, Backoff, B, J, N, Clock>
+impl<F, Fut, T, E, Backoff: Schedule, B, R, Clock: Timer> fmt::Debug
+    for RetryingFuture<F, Fut, T, E, Backoff, B, R, Clock>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryingFuture")

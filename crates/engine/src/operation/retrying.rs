@@ -4,9 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use reattempt_core::{Classification, Failure, FailureKind, Schedule, Verdict};
+use reattempt_core::{Classification, Schedule, Verdict};
 
 use super::policy::{IntoOperationPolicy, OperationPolicy};
+use super::rules::{EveryError, Judged, Rules, WithErrors, WithNotice, WithValues};
+use super::safety::Safety;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 use super::timer::SleepFunction;
 use super::timer::{Timer, TokioTimer};
@@ -47,7 +49,7 @@ use crate::call::options::CallOptions;
 /// # Ok::<(), reattempt::operation::RetryError<std::io::Error>>(())
 /// # }).unwrap();
 /// ```
-pub fn retry<Policy, F, Fut, T, E>(policy: Policy, operation: F) -> Retrying<F, E, Policy::Schedule, Policy::Budget>
+pub fn retry<Policy, F, Fut, T, E>(policy: Policy, operation: F) -> Retrying<F, T, E, Policy::Schedule, Policy::Budget>
 where
     Policy: IntoOperationPolicy,
     F: FnMut() -> Fut,
@@ -71,7 +73,10 @@ where
 /// .call();
 /// assert_eq!(text.unwrap(), "here");
 /// ```
-pub fn retry_blocking<Policy, F, T, E>(policy: Policy, operation: F) -> Retrying<F, E, Policy::Schedule, Policy::Budget>
+pub fn retry_blocking<Policy, F, T, E>(
+    policy: Policy,
+    operation: F,
+) -> Retrying<F, T, E, Policy::Schedule, Policy::Budget>
 where
     Policy: IntoOperationPolicy,
     F: FnMut() -> Result<T, E>,
@@ -83,35 +88,32 @@ where
 ///
 /// Await the value returned by [`retry()`]. On a value returned by [`retry_blocking`], use [`call`](Retrying::call).
 #[must_use = "nothing happens before it is awaited or called"]
-pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration), Clock = TokioTimer>
-{
+pub struct Retrying<F, T, E, Backoff: Schedule, B, R = EveryError, Clock = TokioTimer> {
     operation: F,
     policy: OperationPolicy<Backoff, B>,
     options: Option<CallOptions>,
-    classify: J,
-    notify: N,
+    rules: R,
     timer: Clock,
-    /// `true` if waits do not need a tokio runtime.
-    own_timer: bool,
-    error: PhantomData<fn(E)>,
+    pub(super) safety: Safety,
+    result: PhantomData<fn(T, E)>,
 }
 
-impl<F, E, Backoff: Schedule, B> Retrying<F, E, Backoff, B> {
+impl<F, T, E, Backoff: Schedule, B> Retrying<F, T, E, Backoff, B> {
     fn new<Policy: IntoOperationPolicy<Schedule = Backoff, Budget = B>>(policy: Policy, operation: F) -> Self {
         Self {
             operation,
             policy: policy.into_operation_policy(),
             options: None,
-            classify: |_| Verdict::Transient(Failure::new(FailureKind::Other)).into(),
-            notify: |_, _| {},
+            rules: EveryError,
             timer: TokioTimer,
-            own_timer: false,
-            error: PhantomData,
+            safety: Safety::default(),
+            result: PhantomData,
         }
     }
 }
 
-impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, Clock> {
+/// Rules for errors.
+impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, Clock> {
     /// Sets which errors are retried. If the closure returns `false`, the call ends. Default: every error.
     ///
     /// This replaces an earlier [`classify`](Self::classify).
@@ -119,13 +121,14 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
     pub fn when<W>(
         self,
         is_retryable: W,
-    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, Clock, W>, N, Clock>
+    ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W>, Clock>
     where
+        R: Rules<T, E>,
         W: Fn(&E) -> bool,
     {
         self.classify(move |error: &E| match is_retryable(error) {
-            true => Verdict::Transient(Failure::new(FailureKind::Other)),
-            false => Verdict::Permanent,
+            true => Judged::transient().classification,
+            false => Verdict::Permanent.into(),
         })
     }
 
@@ -151,18 +154,134 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
     pub fn classify<W, V>(
         self,
         classify: W,
-    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, Clock, W, V>, N, Clock>
+    ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W, V>, Clock>
     where
+        R: Rules<T, E>,
         W: Fn(&E) -> V,
         V: Into<Classification>,
     {
-        self.map(|_, notify, timer| (move |error: &E| classify(error).into(), notify, timer))
+        self.with_rules(|rules| WithErrors { rules, classify: move |error: &E| classify(error).into() })
     }
 
-    /// Sets a closure that is called before each retry, with the error and the delay.
+    /// Sets a closure that is called before each retry after an error, with the error and the delay.
+    /// [`notify_ok`](Self::notify_ok) is for values.
     #[doc(alias = "on_retry")]
-    pub fn notify<W: FnMut(&E, Duration)>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W, Clock> {
-        self.map(|classify, _, timer| (classify, notify, timer))
+    pub fn notify<W>(
+        self,
+        mut notify: W,
+    ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W>, Clock>
+    where
+        R: Rules<T, E>,
+        W: FnMut(&E, Duration),
+    {
+        let notify = move |result: Result<&T, &E>, delay| result.err().map(|error| notify(error, delay)).is_some();
+        self.with_rules(|rules| WithNotice { rules, notify })
+    }
+}
+
+/// Rules for `Ok` values. When the call gives up, it returns the last value as it was.
+impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, Clock> {
+    /// Adds a condition on `Ok` values. If the closure returns `true`, the attempt counts as a transient failure.
+    /// Default: every value is a success.
+    ///
+    /// If the call is not retried again, it returns the last value, and not an error. A value for which the closure
+    /// returns `false` is left to the rules set earlier. A report slot in [`with_options`](Self::with_options) has the
+    /// reason for the end of the call.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt::retry;
+    /// use reattempt::schedule::Constant;
+    ///
+    /// # enum Job { Queued, Done }
+    /// # async fn status() -> std::io::Result<Job> { Ok(Job::Done) }
+    /// # async fn wait() -> Result<Job, reattempt::operation::RetryError<std::io::Error>> {
+    /// retry(Constant::new(Duration::from_secs(1)), status).when_ok(|job| matches!(job, Job::Queued)).await
+    /// # }
+    /// ```
+    #[doc(alias("retry_on_result", "handle_result", "retry_if_result"))]
+    pub fn when_ok<W>(
+        self,
+        is_failure: W,
+    ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W>, Clock>
+    where
+        R: Rules<T, E>,
+        W: Fn(&T) -> bool,
+    {
+        self.classify_ok(move |value: &T| is_failure(value).then_some(Judged::transient().classification))
+    }
+
+    /// Adds a classifier of `Ok` values, for a kind of failure or a delay that the server asked for. If it returns
+    /// `None`, the rules set earlier decide.
+    ///
+    /// If the verdict is permanent, or the call is not retried again for another reason, it returns the value.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt::{RetryPolicy, Verdict, retry};
+    /// use reattempt::classify::ServerHint;
+    ///
+    /// # struct Reply { busy_for: Option<Duration> }
+    /// # async fn book() -> std::io::Result<Reply> { Ok(Reply { busy_for: None }) }
+    /// # async fn booked() -> Result<Reply, reattempt::operation::RetryError<std::io::Error>> {
+    /// retry(RetryPolicy::operations(), book)
+    ///     .classify_ok(|reply| Some(Verdict::throttled().with_hint(ServerHint::After(reply.busy_for?))))
+    ///     .await
+    /// # }
+    /// ```
+    pub fn classify_ok<W, V>(
+        self,
+        classifier: W,
+    ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W, V>, Clock>
+    where
+        R: Rules<T, E>,
+        W: Fn(&T) -> Option<V>,
+        V: Into<Classification>,
+    {
+        self.with_rules(|rules| WithValues { rules, classifier })
+    }
+
+    /// Sets a closure that is called before each retry after an `Ok` value, with the value and the delay.
+    pub fn notify_ok<W>(
+        self,
+        mut notify: W,
+    ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W>, Clock>
+    where
+        R: Rules<T, E>,
+        W: FnMut(&T, Duration),
+    {
+        let notify = move |result: Result<&T, &E>, delay| result.map(|value| notify(value, delay)).is_ok();
+        self.with_rules(|rules| WithNotice { rules, notify })
+    }
+}
+
+/// Other settings.
+impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, Clock> {
+    /// Sets whether the operation may be carried out twice. With `false`, it is retried only after a failure with the
+    /// verdict [`NotProcessed`](Verdict::NotProcessed), which proves that nothing was done. Default: `true`.
+    ///
+    /// [`CallOptions::repeatable`] takes precedence.
+    ///
+    /// ```
+    /// use reattempt::{RetryPolicy, StopReason, Verdict, retry};
+    ///
+    /// # async fn order() -> Result<u32, &'static str> { Err("connection closed") }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let error = retry(RetryPolicy::operations(), order)
+    ///     .classify(|error| match *error {
+    ///         "connection refused" => Verdict::not_processed(),
+    ///         _ => Verdict::transient(),
+    ///     })
+    ///     .repeatable(false)
+    ///     .await
+    ///     .unwrap_err();
+    /// assert_eq!(error.stop_reason(), StopReason::NotRepeatable);
+    /// # });
+    /// ```
+    #[doc(alias("idempotent", "safe"))]
+    pub fn repeatable(mut self, repeatable: bool) -> Self {
+        self.safety.repeatable = repeatable;
+        self
     }
 
     /// Waits with this function instead of tokio's timer, so no tokio runtime is required. Attempts are timed with the
@@ -175,7 +294,7 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
     pub fn sleep_with<Sleep, Wait>(
         self,
         sleep: Sleep,
-    ) -> Retrying<F, E, Backoff, B, J, N, impl Timer<Sleep = Wait> + use<F, E, Backoff, B, J, N, Clock, Sleep, Wait>>
+    ) -> Retrying<F, T, E, Backoff, B, R, impl Timer<Sleep = Wait> + use<F, T, E, Backoff, B, R, Clock, Sleep, Wait>>
     where
         Sleep: FnMut(Duration) -> Wait,
         Wait: Future,
@@ -187,8 +306,10 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
     ///
     /// A [`Deadline`](crate::Deadline) uses tokio's clock. The time left at the start of the call is converted to this
     /// clock.
-    pub fn timer<Own: Timer>(self, timer: Own) -> Retrying<F, E, Backoff, B, J, N, Own> {
-        Retrying { own_timer: true, ..self.map(|classify, notify, _| (classify, notify, timer)) }
+    pub fn timer<Own: Timer>(self, timer: Own) -> Retrying<F, T, E, Backoff, B, R, Own> {
+        let Self { operation, policy, options, rules, safety, result, .. } = self;
+        let safety = Safety { own_timer: true, ..safety };
+        Retrying { operation, policy, options, rules, timer, safety, result }
     }
 
     /// Sets options for this call, which override the policy: limits, deadline, schedule and report slot. A deadline
@@ -197,28 +318,25 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         Self { options: Some(options), ..self }
     }
 
-    /// Returns these settings with other functions.
-    fn map<J2, N2, Own>(
-        self,
-        change: impl FnOnce(J, N, Clock) -> (J2, N2, Own),
-    ) -> Retrying<F, E, Backoff, B, J2, N2, Own> {
-        let Self { operation, policy, options, classify, notify, timer, own_timer, error } = self;
-        let (classify, notify, timer) = change(classify, notify, timer);
-        Retrying { operation, policy, options, classify, notify, timer, own_timer, error }
+    /// Returns these settings with other rules.
+    pub(super) fn with_rules<R2>(self, change: impl FnOnce(R) -> R2) -> Retrying<F, T, E, Backoff, B, R2, Clock> {
+        let Self { operation, policy, options, rules, timer, safety, result } = self;
+        Retrying { operation, policy, options, rules: change(rules), timer, safety, result }
     }
 
     /// Returns the operation and the initial state of its call.
     #[inline]
-    pub(super) fn begin(self, blocking: bool) -> (F, Tries<Backoff, B, J, N, Clock>)
+    pub(super) fn begin(self, blocking: bool) -> (F, Tries<Backoff, B, R, Clock>)
     where
         Clock: Timer,
     {
-        let Self { operation, policy, options, classify, notify, timer, own_timer, .. } = self;
-        (operation, Tries::new(policy.0, options.as_ref(), classify, notify, (timer, own_timer || blocking)))
+        let Self { operation, policy, options, rules, timer, safety, .. } = self;
+        let safety = Safety { own_timer: safety.own_timer || blocking, ..safety };
+        (operation, Tries::new(policy.0, options.as_ref(), rules, timer, safety))
     }
 }
 
-impl<F, E, Backoff, B, J, N, Clock> fmt::Debug for Retrying<F, E, Backoff, B, J, N, Clock>
+impl<F, T, E, Backoff, B, R, Clock> fmt::Debug for Retrying<F, T, E, Backoff, B, R, Clock>
 where
     Backoff: Schedule + fmt::Debug,
     B: fmt::Debug,

@@ -5,11 +5,13 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use reattempt_core::{Account, Budget, Classification, FailedAttempt, Schedule, SentAt, StopReason};
+use reattempt_core::{Account, Budget, FailedAttempt, Schedule, SentAt, StopReason, Verdict};
 
 use super::RetryError;
 use super::call_state::{CallState, DESTINATION};
 use super::policy::Policy;
+use super::rules::{Judged, Rules};
+use super::safety::Safety;
 use super::timer::Timer;
 use crate::call::clock::Instant;
 use crate::call::options::CallOptions;
@@ -20,9 +22,8 @@ use crate::call::report::Report;
 /// The state of a call. The caller of its methods makes the attempts.
 ///
 /// A call that succeeds on its first attempt needs only the policy. The first failure allocates the rest in one box.
-pub(super) struct Tries<Backoff: Schedule, B, J, N, Clock> {
-    classify: J,
-    notify: N,
+pub(super) struct Tries<Backoff: Schedule, B, R, Clock> {
+    rules: R,
     // Always `Some` between two method calls.
     course: Option<Course<Backoff, B>>,
     /// The time at which the call first returned `Pending`.
@@ -31,8 +32,14 @@ pub(super) struct Tries<Backoff: Schedule, B, J, N, Clock> {
     /// The number of the attempt in flight.
     number: u32,
     timer: Clock,
-    /// `true` if waits do not need a tokio runtime.
-    own_timer: bool,
+    safety: Safety,
+}
+
+/// The result of a failed attempt.
+pub(super) enum Failed<T, E> {
+    /// A value that the rules refuse, with the reason.
+    Value(T, Judged),
+    Error(E),
 }
 
 enum Course<Backoff: Schedule, B> {
@@ -41,22 +48,22 @@ enum Course<Backoff: Schedule, B> {
     Full(Box<CallState<Backoff, B>>),
 }
 
-impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
+impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
     #[inline]
     pub(super) fn new(
         policy: Policy<Backoff, B>,
         options: Option<&CallOptions>,
-        classify: J,
-        notify: N,
-        (timer, own_timer): (Clock, bool),
+        rules: R,
+        timer: Clock,
+        safety: Safety,
     ) -> Self {
         let course = if options.is_none() && policy.is_plain() {
             Course::Plain(policy)
         } else {
-            Course::Full(CallState::new(policy, options, own_timer, &timer))
+            Course::Full(CallState::new(policy, options, safety, &timer))
         };
         let (course, sent_at) = (Some(course), SentAt::default());
-        Self { classify, notify, course, started: None, sent_at, number: 0, timer, own_timer }
+        Self { rules, course, started: None, sent_at, number: 0, timer, safety }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -82,18 +89,45 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         }
     }
 
+    /// Classifies a value, or returns `None` if the call succeeded.
+    #[inline]
+    pub(super) fn refuses<T, E>(&self, value: &T) -> Option<Judged>
+    where
+        R: Rules<T, E>,
+    {
+        let judged = self.rules.of_value(value)?;
+        (judged.classification.verdict != Verdict::Success).then_some(judged)
+    }
+
     /// Records a failed attempt. Returns the granted retry, or the reason why there is none.
     #[inline(never)]
-    pub(super) fn fail<E>(&mut self, error: &E) -> Result<Granted, StopReason>
+    pub(super) fn fail<T, E>(&mut self, failed: &Failed<T, E>) -> Result<Granted, StopReason>
     where
         B: Budget,
-        J: Fn(&E) -> Classification,
+        R: Rules<T, E>,
     {
         let now = now(&self.timer);
         let started = *self.started.get_or_insert(now);
-        let classification = (self.classify)(error);
-        classification.verdict.failure().ok_or(StopReason::Permanent)?;
-        let attempt = FailedAttempt::new(classification, DESTINATION, Duration::ZERO).sent_at(self.sent_at);
+        let judged = match failed {
+            Failed::Value(_, judged) => *judged,
+            Failed::Error(error) => self.rules.of_error(error),
+        };
+        let mut classification = judged.classification;
+        if let (Some(true), Verdict::NotProcessed(failure)) = (self.safety.redirects, classification.verdict) {
+            classification.verdict = Verdict::Transient(failure.after_hop());
+        }
+        let responded = matches!(failed, Failed::Value(..));
+        if classification.verdict.failure().is_none() {
+            if let (true, Some((call, _))) = (responded, self.call()) {
+                call.fail_permanently(classification.hint);
+            }
+            return Err(StopReason::Permanent);
+        }
+        let attempt = FailedAttempt {
+            fault: judged.fault,
+            responded,
+            ..FailedAttempt::new(classification, DESTINATION, Duration::ZERO).sent_at(self.sent_at)
+        };
         self.call().ok_or(StopReason::Forbidden)?.0.failed(started, now, attempt)
     }
 
@@ -114,36 +148,47 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
     }
 
     /// Notifies the caller and the observer of the retry. Returns its delay, or `None` if there is no delay.
-    pub(super) fn resume<E>(&mut self, error: &E, granted: &Granted) -> Option<Clock::Sleep>
+    pub(super) fn resume<T, E>(&mut self, failed: &Failed<T, E>, granted: &Granted) -> Option<Clock::Sleep>
     where
-        N: FnMut(&E, Duration),
+        R: Rules<T, E>,
     {
-        let due = self.notify_retry(error, granted)?;
+        let due = self.notify_retry(failed, granted)?;
         Some(self.timer.sleep_until(due.since_epoch()))
     }
 
     /// Notifies the caller and the observer of the retry. Returns its due time, or `None` if it is due immediately.
-    pub(super) fn notify_retry<E>(&mut self, error: &E, granted: &Granted) -> Option<Instant>
+    pub(super) fn notify_retry<T, E>(&mut self, failed: &Failed<T, E>, granted: &Granted) -> Option<Instant>
     where
-        N: FnMut(&E, Duration),
+        R: Rules<T, E>,
     {
         if let Some(Course::Full(call)) = &self.course {
             call.notify_retry(self.number.saturating_add(1));
         }
         let wait = granted.due.map(|due| due.saturating_duration_since(granted.now));
-        (self.notify)(error, wait.unwrap_or_default());
+        let result = match failed {
+            Failed::Value(value, _) => Ok(value),
+            Failed::Error(error) => Err(error),
+        };
+        self.rules.on_retry(result, wait.unwrap_or_default());
         granted.due
     }
 
-    /// Records that the call ends with an error. Returns the error together with the report.
+    /// Records that the call ends with a failure. Returns the value as it was, or the error together with the report.
     #[inline(never)]
-    pub(super) fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
+    pub(super) fn give_up<T, E>(&mut self, failed: Failed<T, E>, stop: StopReason) -> Result<T, RetryError<E>> {
         let (number, started) = (self.number, self.started);
+        let code = match &failed {
+            Failed::Value(_, judged) => judged.code,
+            Failed::Error(_) => None,
+        };
         let report = match self.call() {
-            Some((call, timer)) => call.give_up(number, stop, started, || now(timer)),
+            Some((call, timer)) => call.give_up(number, stop, code, started, || now(timer)),
             None => Report::of_nothing(stop),
         };
-        RetryError::new(error, report)
+        match failed {
+            Failed::Value(value, _) => Ok(value),
+            Failed::Error(error) => Err(RetryError::new(error, report)),
+        }
     }
 
     /// Records that the call ends with a value.
@@ -176,7 +221,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
     /// Returns the state of the call, which is created if necessary, and the timer.
     fn call(&mut self) -> Option<(&mut CallState<Backoff, B>, &Clock)> {
         let call = match self.course.take()? {
-            Course::Plain(policy) => CallState::new(policy, None, self.own_timer, &self.timer),
+            Course::Plain(policy) => CallState::new(policy, None, self.safety, &self.timer),
             Course::Full(call) => call,
         };
         match self.course.insert(Course::Full(call)) {

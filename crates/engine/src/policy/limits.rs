@@ -14,13 +14,15 @@ where
     Backoff: Schedule + Clone,
     B: Clone,
 {
-    /// Sets the maximum number of attempts, including the first. 0 and 1 turn retries off. Default: 3.
+    /// Sets the maximum number of attempts, including the first. 0 and 1 turn retries off. `None` removes the limit.
+    /// Default: 3.
     ///
     /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If
     /// calls must outlast an outage, set a different budget, such as
     /// [`RetryBudget::percent`](crate::RetryBudget::percent).
     #[doc(alias("max_retries", "max_tries"))]
-    pub fn max_attempts(self, attempts: u32) -> Self {
+    pub fn max_attempts(self, attempts: impl Into<Option<u32>>) -> Self {
+        let attempts = attempts.into().unwrap_or(u32::MAX);
         self.set(|settings| {
             settings.limits.max_attempts = attempts;
             settings.chosen.max_attempts = true;
@@ -64,10 +66,11 @@ where
         })
     }
 
-    /// Sets the maximum delay that a server may ask for. If it asks for more, the call is not retried. Default: 60 s,
-    /// but the default `max_elapsed` of 30 s is stricter.
+    /// Sets the maximum delay that a server may ask for. If it asks for more, the call is not retried. `None` removes
+    /// the limit. Default: 60 s, but the default `max_elapsed` of 30 s is stricter.
     #[doc(alias("retry_after", "max_retry_after"))]
-    pub fn max_server_delay(self, delay: Duration) -> Self {
+    pub fn max_server_delay(self, delay: impl Into<Option<Duration>>) -> Self {
+        let delay = delay.into().unwrap_or(Duration::MAX);
         self.set(|settings| {
             settings.limits.max_server_delay = delay;
             settings.chosen.max_server_delay = true;

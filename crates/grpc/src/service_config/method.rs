@@ -101,8 +101,8 @@ impl MethodHedgingPolicy {
         self.hedging_delay
     }
 
-    /// Returns the codes after which the other attempts continue; OK is never among them. Any other error ends the call
-    ///.
+    /// Returns the codes after which the other attempts continue; OK is never among them. Any other error ends the
+    /// call.
     // HG-5
     pub fn non_fatal_codes(&self) -> CodeSet {
         self.non_fatal_codes

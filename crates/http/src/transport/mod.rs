@@ -15,6 +15,8 @@ mod reqwest;
 mod tls;
 #[cfg(feature = "tonic")]
 mod tonic;
+#[cfg(feature = "ureq")]
+mod ureq;
 
 use std::error::Error;
 
@@ -37,11 +39,11 @@ use reattempt_replay::ReplayError;
 /// | no connection, for a [final](#errors-of-connecting) reason: certificate or protocol rejected in the TLS handshake, invalid URI or scheme, a proxy that requires credentials or forbids the target | permanent |
 /// | the server rejected the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
 /// | the caller's body failed, or the client cancelled the request | permanent |
-/// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
+/// | a `reqwest::Error` or `ureq::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
 /// Among `std::io` errors, only those of failed connections are recognised. This crate's features `hyper` (hyper,
-/// hyper-util's legacy client, h2), `reqwest` and `tonic` add the errors of these clients. Layer timeouts, such as
-/// `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
+/// hyper-util's legacy client, h2), `reqwest`, `tonic` and `ureq` add the errors of these clients. Layer timeouts, such
+/// as `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
 ///
 /// An `io::Error` that is not wrapped in a client's error does not show whether a request was sent. Only a refused
 /// connection or an unusable local address proves that it was not. An unreachable host or network is therefore
@@ -127,6 +129,10 @@ pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
         #[cfg(feature = "reqwest")]
         if error.downcast_ref::<::reqwest::Error>().is_some_and(::reqwest::Error::is_builder) {
             return Some(Fault::Caller);
+        }
+        #[cfg(feature = "ureq")]
+        if error.downcast_ref().is_some_and(ureq::is_on_the_way) {
+            return Some(Fault::Local);
         }
         error.is::<ReplayError>().then_some(Fault::Caller)
     })
@@ -244,11 +250,15 @@ fn sign(error: &(dyn Error + 'static), phase: Phase) -> Sign {
     if let Some(sign) = tonic::sign(error) {
         return sign;
     }
+    #[cfg(feature = "ureq")]
+    if let Some(error) = error.downcast_ref() {
+        return ureq::sign(error);
+    }
     Sign::None
 }
 
-/// Returns the next error in the chain. [`Error::source`] is not enough for two types: an `io::Error` skips its wrapped
-/// error, and an h2 error returns `None`.
+/// Returns the next error in the chain. [`Error::source`] is not enough for three types: an `io::Error` skips its
+/// wrapped error, and the errors of h2 and ureq return `None`.
 fn source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return error.get_ref().map(|inner| inner as &(dyn Error + 'static));
@@ -256,6 +266,10 @@ fn source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stat
     #[cfg(feature = "hyper")]
     if let Some(error) = error.downcast_ref::<::h2::Error>() {
         return error.get_io().map(|inner| inner as &(dyn Error + 'static));
+    }
+    #[cfg(feature = "ureq")]
+    if let Some(error) = error.downcast_ref() {
+        return ureq::source(error);
     }
     error.source()
 }

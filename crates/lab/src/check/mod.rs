@@ -3,6 +3,8 @@
 //! Input: a gRPC service config (JSON) or a policy file (TOML or JSON). Output: every error with its place,
 //! a warning for each value outside of the recommended ranges, and a description of the retries.
 
+mod describe;
+mod explain;
 mod policies;
 mod ranges;
 mod service_config;
@@ -33,6 +35,10 @@ pub(crate) struct Check {
     /// Accept numbers in quotes and durations such as ".5s", as other libraries do (JSON only)
     #[arg(long)]
     lenient: bool,
+    /// Show only the policy of one request to this server, by a route such as /path, "POST /path" or
+    /// package.Service/Method (after FILE; policy files only)
+    #[arg(long, value_names = ["DEST", "ROUTE"], num_args = 1..=2)]
+    explain: Vec<String>,
 }
 
 /// The errors and warnings of a file, and a description of its policies.
@@ -82,13 +88,17 @@ fn is_policy_file(text: &str) -> bool {
 impl Check {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         common.no_picture()?;
+        let asked = explain::Asked::parse(&self.explain)?;
         let text = self.read()?;
         // A TOML document cannot begin with a brace, and a JSON object begins with nothing else.
         let is_json = text.trim_start().starts_with('{') || self.is_json();
         let findings = match is_json {
-            true if is_policy_file(&text) => policies::check(&text, Format::Json, common.seed()),
+            true if is_policy_file(&text) => policies::check(&text, Format::Json, asked.as_ref(), common.seed()),
+            true if asked.is_some() => {
+                return Err(LabError::new("--explain needs a policy file, and this is a gRPC service config"));
+            }
             true => service_config::check(&text, self.lenient, common.seed()),
-            false => policies::check(&text, Format::Toml, common.seed()),
+            false => policies::check(&text, Format::Toml, asked.as_ref(), common.seed()),
         };
         common.show(out, &findings, None, |out| self.print(&findings, out))?;
         let counted = findings.errors.len() + if self.strict { findings.warnings.len() } else { 0 };

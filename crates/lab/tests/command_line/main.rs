@@ -6,6 +6,7 @@ mod balancing;
 mod checking;
 mod connecting;
 mod diagnosing;
+mod explaining;
 mod flags;
 mod getting;
 mod guarding;

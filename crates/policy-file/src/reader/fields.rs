@@ -46,6 +46,20 @@ pub(super) enum Limit<T> {
 /// The top-level fields of a document. In TOML, a line at the end of the file belongs to the last section.
 const FIELDS_AT_THE_TOP: [&str; 2] = ["never_retry", "default"];
 
+/// Returns the end of an error message, which lists the names that are known. The text is empty if there are none.
+fn known_names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut listed: Vec<_> = Vec::new();
+    for name in names {
+        if !listed.contains(&name) {
+            listed.push(name);
+        }
+    }
+    match listed.is_empty() {
+        true => String::new(),
+        false => format!("; known: {}", listed.join(", ")),
+    }
+}
+
 const DURATION: &str = "a duration like \"1500ms\" or \"5s\"";
 
 impl<'a> Fields<'a> {
@@ -62,7 +76,10 @@ impl<'a> Fields<'a> {
             let names = known.iter().flat_map(|fields| fields.iter()).map(|field| field.name);
             let hint = match FIELDS_AT_THE_TOP.contains(&key) {
                 true => "; it must be above the first section of the file".to_owned(),
-                false => did_you_mean(key, names),
+                false => match did_you_mean(key, names.clone()) {
+                    none if none.is_empty() => known_names(names),
+                    similar => similar,
+                },
             };
             self.problem(key, format!("is not known here{hint}"));
         }

@@ -172,14 +172,17 @@ delays = ["1s", 2]
              \"none\", but it is -1"
                 .into(),
             format!(r#"p.toml:8: orders.max_elapsed must be {duration}, or "none", but it is 20"#),
-            "p.toml:9: orders.colour is not known here".into(),
+            "p.toml:9: orders.colour is not known here; known: profile, schedule, max_attempts, max_elapsed, \
+             max_server_delay, attempt_timeout, repeatable, budget, guards, endpoints, base, factor, cap, jitter, \
+             randomisation, clamp_jitter"
+                .into(),
             format!(r#"p.toml:12: stock.profile must be one of {profiles}, but it is "strype"; did you mean `stripe`?"#),
             "p.toml:13: stock.budget.ratio must be a number from 0.000001 to 1, but it is 2".into(),
             "p.toml:13: stock.budget.capacity must be a number from 1 to 10000000, but it is 0.5"
                 .into(),
             "p.toml:13: stock.budget.min_per_second must be a number from 0 to 1000000, but it is -1"
                 .into(),
-            "p.toml:13: stock.budget.size is not known here".into(),
+            "p.toml:13: stock.budget.size is not known here; known: ratio, capacity, min_per_second, rate, burst".into(),
             "p.toml:17: billing.base belongs to a `schedule`, and here the profile's is used"
                 .into(),
             r#"p.toml:18: billing.budget must be one of default, cautious, ratio, aws_quota, fleet, none, but it is "some""#
@@ -209,7 +212,11 @@ fn words_that_are_none() {
     assert!(error.starts_with("\"strype\" is no kind of schedule (exponential, "), "{error}");
     assert!(error.ends_with("; did you mean `stripe`?"), "{error}");
     for (word, expected) in [
-        ("constant:factor=2", "factor is not known here"),
+        (
+            "constant:factor=2",
+            "factor is not known here; known: profile, schedule, max_attempts, max_elapsed, max_server_delay, \
+             attempt_timeout, repeatable, budget, guards, endpoints, base, jitter, randomisation",
+        ),
         ("stripe:cap=1s", "cap belongs to a `schedule`, and here the profile's is used"),
         (
             "exponential:factor=0,cap=1ms",

@@ -14,6 +14,8 @@ mod server;
 mod tls;
 #[cfg(feature = "tonic")]
 mod tonic_channel;
+#[cfg(feature = "ureq")]
+mod ureq_client;
 
 use std::error::Error;
 use std::pin::Pin;

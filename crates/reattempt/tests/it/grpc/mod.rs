@@ -10,6 +10,7 @@ mod buffers;
 mod calls;
 mod credentials;
 mod deadlines;
+mod described;
 mod hedged;
 mod hostile;
 mod inbound;

@@ -1,7 +1,9 @@
 //! Tests of retrying any operation.
 
 mod blocking;
+mod http;
 mod kinds;
+mod results;
 mod timers;
 
 use std::cell::{Cell, RefCell};
