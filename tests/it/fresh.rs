@@ -25,6 +25,8 @@ use tokio::sync::Barrier;
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
+use crate::support::reset_when_dropped;
+
 /// The bound of a test, which only a hang exceeds.
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -72,7 +74,7 @@ impl Server {
         match dies {
             Dies::Reset => {
                 let _ = connection.peek(&mut [0]).await;
-                let _ = connection.set_zero_linger();
+                let _ = reset_when_dropped(&connection);
             }
             Dies::RequestTimeout => {
                 if read_head(&mut connection).await.is_some() {

@@ -16,6 +16,7 @@ mod graph;
 mod imports;
 mod limits;
 mod modules;
+mod oldest;
 mod report;
 mod rules;
 mod shells;
@@ -71,6 +72,7 @@ fn run() -> Result<(), String> {
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
     let page = |path: &str| read_or_empty(&root.join(path));
     violations.extend(costs::violations(&page(rules::README)?, &page(rules::RESULTS)?));
+    violations.extend(oldest::violations(&page(rules::README)?, &page(rules::MANIFEST)?));
     let pages = source::pages(&root)?;
     violations.extend(pages.iter().filter_map(|(path, text)| text::page_opening(path, text)));
     let layered = crates.iter().filter(|(folder, _)| folder == rules::LAYERED);

@@ -15,6 +15,7 @@ pub(crate) enum Rule {
     FileLength,
     LineLength,
     Cost,
+    Oldest,
     Shell,
     Reason,
     Wall,
@@ -22,7 +23,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    const ALL: [Rule; 13] = [
+    const ALL: [Rule; 14] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -32,6 +33,7 @@ impl Rule {
         Rule::FileLength,
         Rule::LineLength,
         Rule::Cost,
+        Rule::Oldest,
         Rule::Shell,
         Rule::Reason,
         Rule::Wall,
@@ -49,6 +51,7 @@ impl Rule {
             Rule::FileLength => "file-length",
             Rule::LineLength => "line-length",
             Rule::Cost => "cost",
+            Rule::Oldest => "oldest",
             Rule::Shell => "shell",
             Rule::Reason => "reason",
             Rule::Wall => "wall",
@@ -68,6 +71,7 @@ impl Rule {
             }
             Rule::TestName => "name it subject_condition_result; the rest is a doc line above it",
             Rule::LineLength => "break the line; only tables and links may be longer",
+            Rule::Oldest => "the table in README.md has the versions of Cargo.toml, to the letter",
             Rule::Cost => "copy the row from benches/RESULTS.md, which `benches/compare` writes",
             Rule::FileLength => {
                 "find the second thing in the file and give it one of its own; if there is none, \

@@ -37,6 +37,12 @@ pub(crate) const COST_ROWS: &[(&str, &str)] = &[
 /// The columns of the table of costs that have other names in the results.
 pub(crate) const COST_COLUMNS: &[(&str, &str)] = &[("tower by hand", "tower by hand, own bucket")];
 
+/// The manifest with the oldest supported versions.
+pub(crate) const MANIFEST: &str = "Cargo.toml";
+
+/// The columns of README's table of the oldest supported versions.
+pub(crate) const OLDEST: &[&str] = &["Rust", "tokio", "http", "hyper", "hyper-util", "h2", "reqwest", "tonic", "tower"];
+
 /// The most characters in the name of a test.
 pub(crate) const TEST_NAME: usize = 40;
 

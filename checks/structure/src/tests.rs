@@ -6,7 +6,7 @@ use crate::modules::Modules;
 use crate::report::{Rule, compare, count, list, parse_known, shorter};
 use crate::rules::SHELLS;
 use crate::source::{Sources, parse_all};
-use crate::{api, costs, cycles, limits, misplaced, shells, text};
+use crate::{api, costs, cycles, limits, misplaced, oldest, rules, shells, text};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
@@ -426,6 +426,24 @@ fn cost_of_the_readme_equals_the_results() {
     let renamed = readme.replacen(shown, "| fails twice | ", 1);
     assert_eq!(lines(&renamed, results).len(), 2);
     assert_eq!(lines(readme, "").len(), 4);
+}
+
+#[test]
+fn oldest_versions_equal_the_manifest() {
+    let readme = include_str!("../../../README.md");
+    let manifest = include_str!("../../../Cargo.toml");
+    let lines = |readme: &str, manifest: &str| -> Vec<String> {
+        oldest::violations(readme, manifest).into_iter().map(|it| it.what).collect()
+    };
+    assert!(lines(readme, manifest).is_empty());
+    // Without its first column there is no table.
+    for name in &rules::OLDEST[1..] {
+        let column = readme.replacen(&format!(" {name} |"), " another |", 1);
+        assert_eq!(lines(&column, manifest), [format!("the table of the oldest versions has no column `{name}`")]);
+    }
+    let raised = manifest.replacen("tokio = { version = \"", "tokio = { version = \"9", 1);
+    assert!(lines(readme, &raised)[0].starts_with("tokio: `"));
+    assert_eq!(lines(readme, "").len(), rules::OLDEST.len());
 }
 
 #[test]

@@ -110,6 +110,7 @@ mod ledger;
 mod recorder;
 #[cfg(feature = "toml")]
 mod recording;
+mod reset;
 mod rules;
 mod script;
 #[cfg(feature = "hyper")]

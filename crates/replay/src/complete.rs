@@ -32,7 +32,7 @@ impl Complete {
     #[inline]
     pub(super) fn try_clone(&self) -> Option<Self> {
         match self {
-            Complete::Empty(hint) => Some(Complete::Empty(*hint)),
+            Complete::Empty(hint) => Some(Complete::Empty(SizeHint::clone(hint))),
             Complete::Buffer(whole) => whole.try_clone().map(Complete::Buffer),
             Complete::Noted(noted) => noted.try_clone().map(Complete::Noted),
             Complete::NotKept => None,
@@ -90,7 +90,7 @@ impl Complete {
     #[inline]
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
-            Complete::Empty(hint) => *hint,
+            Complete::Empty(hint) => SizeHint::clone(hint),
             Complete::Buffer(whole) => whole.size_hint(),
             Complete::Noted(noted) => noted.size_hint(),
             Complete::NotKept => SizeHint::default(),

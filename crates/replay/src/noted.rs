@@ -56,7 +56,7 @@ impl Noted {
     /// Returns another reader, unless this one has returned the data.
     #[inline(never)]
     pub(crate) fn try_clone(&self) -> Option<Self> {
-        (!self.given).then(|| Self { whole: self.whole.clone(), hint: self.hint, given: false })
+        (!self.given).then(|| Self { whole: self.whole.clone(), hint: SizeHint::clone(&self.hint), given: false })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -102,7 +102,7 @@ impl Noted {
     pub(crate) fn size_hint(&self) -> SizeHint {
         match (self.given, self.hint.exact()) {
             (true, Some(_)) => SizeHint::with_exact(0),
-            _ => self.hint,
+            _ => SizeHint::clone(&self.hint),
         }
     }
 }

@@ -27,7 +27,7 @@ macro_rules! span {
             server.address = $begun.real_server.map(|server| &*server.address),
             server.port = $begun.real_server.and_then(|server| server.port),
             url.full = Empty,
-            error.type = Empty,
+            "error.type" = Empty,
             reattempt.endpoint = Empty,
         )
     };

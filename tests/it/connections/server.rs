@@ -7,6 +7,8 @@ use tokio::io::{self, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use crate::support::reset_when_dropped;
+
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -128,7 +130,7 @@ async fn serve(mut stream: TcpStream, script: impl Fn(&[u32]) -> Then + Send, se
                 return Ok(());
             }
             Then::Reset => {
-                stream.set_zero_linger()?;
+                reset_when_dropped(&stream)?;
                 return Ok(());
             }
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod echo;
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use reattempt::schedule::Constant;
 use reattempt::{Http, RetryBudget, RetryPolicy};
 use reattempt_faults::{Arrival, Reply, Script};
+use tokio::net::TcpStream;
 
 /// Returns the default policy with two changes. The delay is long enough for a connection to return to its pool, and
 /// too short to be noticed. The budget stays open after many failures.
@@ -61,4 +63,10 @@ impl Server {
     pub(crate) async fn arrived(&self, number: usize) {
         self.0.ledger().until(|arrivals| arrivals.len() >= number).await;
     }
+}
+
+/// Makes a connection end with a TCP reset when it is dropped.
+#[allow(deprecated, reason = "`set_zero_linger` is newer than the oldest tokio that is supported")]
+pub(crate) fn reset_when_dropped(connection: &TcpStream) -> io::Result<()> {
+    connection.set_linger(Some(Duration::ZERO))
 }

@@ -9,6 +9,8 @@ use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
+use crate::reset::reset_when_dropped;
+
 /// The encryption of a server's connections.
 #[derive(Clone)]
 pub(super) enum Security {
@@ -48,9 +50,9 @@ impl Stream {
     /// Makes the connection end with a reset when it is dropped.
     pub(super) fn reset_on_drop(&self) -> io::Result<()> {
         match self {
-            Self::Plain(stream) => stream.set_zero_linger(),
+            Self::Plain(stream) => reset_when_dropped(stream),
             #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.get_ref().0.set_zero_linger(),
+            Self::Tls(stream) => reset_when_dropped(stream.get_ref().0),
         }
     }
 

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use super::WireFault;
 use super::io::FaultyIo;
 use crate::faults::{Faults, Shared};
+use crate::reset::reset_when_dropped;
 
 impl Faults<WireFault> {
     /// Opens a loopback port that forwards to a server, for any client and protocol.
@@ -143,5 +144,5 @@ async fn forward(mut client: TcpStream, server: SocketAddr, shared: Arc<Shared<W
 /// Makes this connection end with a reset.
 fn reset(client: &TcpStream) {
     // A connection that is already closed need not be reset.
-    let _ = client.set_zero_linger();
+    let _ = reset_when_dropped(client);
 }

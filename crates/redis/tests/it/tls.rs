@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use reattempt_redis::RedisStore;
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
@@ -29,9 +29,11 @@ impl Certificates {
         std::fs::create_dir_all(&folder).unwrap();
         let mut of_authority = CertificateParams::new(Vec::new()).unwrap();
         of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(of_authority, KeyPair::generate().unwrap()).unwrap();
+        let key_of_authority = KeyPair::generate().unwrap();
+        let authority = of_authority.self_signed(&key_of_authority).unwrap();
+        let issuer = Issuer::new(of_authority, key_of_authority);
         let key = KeyPair::generate().unwrap();
-        let own = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+        let own = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
         write(&folder.join("authority.pem"), "CERTIFICATE", authority.der());
         write(&folder.join("server.pem"), "CERTIFICATE", own.der());
         write(&folder.join("key.pem"), "PRIVATE KEY", key.serialized_der());

@@ -88,13 +88,13 @@ async fn own_goaway_is_no_proof() {
     assert_eq!(reset_reason(&error), None);
 }
 
-/// A head without a status breaks the stream's rules, so our own side sends RST_STREAM.
+/// A head with a field of connections breaks the stream's rules, so our own side sends RST_STREAM.
 // trap 24
 #[tokio::test]
 async fn own_reset_is_no_proof() {
     let server = serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
-        let (end_of_headers, literal) = (4, b"\x00\x01a\x01b");
+        let (end_of_headers, literal) = (4, b"\x88\x00\x0aconnection\x05close");
         write_frame(&mut connection, HEADERS, end_of_headers, 1, literal).await;
         read_on(&mut connection).await;
     });

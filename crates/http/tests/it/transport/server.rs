@@ -1,6 +1,7 @@
 //! Servers that misbehave on command, on a free loopback port. They run on the test's own runtime and end with it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -42,8 +43,9 @@ pub(crate) async fn read_on(connection: &mut TcpStream) {
 }
 
 /// Ends the connection with a TCP reset instead of an orderly close.
+#[allow(deprecated, reason = "`set_zero_linger` is newer than the oldest tokio that is supported")]
 pub(crate) fn reset(connection: TcpStream) {
-    connection.set_zero_linger().unwrap();
+    connection.set_linger(Some(Duration::ZERO)).unwrap();
 }
 
 pub(crate) const DATA: u8 = 0;

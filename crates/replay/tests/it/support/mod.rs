@@ -160,7 +160,7 @@ impl Body for Script {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.hint
+        SizeHint::clone(&self.hint)
     }
 }
 
