@@ -15,11 +15,11 @@ use reattempt_core::{Random, Warning};
 use super::ejections::{Effect, Ejections, NamedEntry, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
+use super::latency_word::time_of;
 use super::roster::Roster;
 use super::series::Drawn;
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
-use super::words::time_of;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// The number of endpoints above which a client should not keep connections to all of them.

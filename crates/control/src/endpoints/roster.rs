@@ -11,6 +11,10 @@ use super::words::Stamp;
 /// All picks, as a [`Tier::share`].
 pub(crate) const ALL: u64 = 1 << 32;
 
+/// The numbers of members that are drawn, and then taken from the list, until one is not silent.
+const MORE_DRAWS: usize = 4;
+const MOST_STEPS: usize = 16;
+
 /// The part of a tier that is in service.
 pub(crate) struct Tier<T> {
     /// The members in service. Never empty.
@@ -130,10 +134,41 @@ fn drawn<'a, T, R: Random + ?Sized>(
     let start = place + 1 + scaled(bits & 0xffff_ffff, length - 1);
     let start = if start < length { start } else { start - length };
     let own = first.endpoint().named.id;
-    match next_of(members, start, |id| id == own || trail.contains(id)) {
-        Some((_, second)) if second.is_cheaper(first, now) => Some(second),
-        _ => Some(first),
+    let Some((_, second)) = next_of(members, start, |id| id == own || trail.contains(id)) else { return Some(first) };
+    match second.latencies(first, now) {
+        Some(latencies) if second.has_lower_price(first, latencies, now) => Some(second),
+        Some(_) => Some(first),
+        None => Some(measured(members, (first, second), trail, now, random)),
     }
+}
+
+/// Returns one of a pair with an unknown latency. If both are silent, neither may ever answer. Further members are then
+/// drawn, and finally those in the list, until one is not silent (P-7).
+#[cold]
+fn measured<'a, T, R: Random + ?Sized>(
+    members: &'a [Arc<Member<T>>],
+    (first, second): (&'a Member<T>, &'a Member<T>),
+    trail: &Trail,
+    now: Stamp,
+    random: &mut R,
+) -> &'a Member<T> {
+    let picked = if second.is_cheaper(first, now) { second } else { first };
+    if !(first.is_silent(now) && second.is_silent(now)) {
+        return picked;
+    }
+    let is_tried = |id| trail.contains(id);
+    let mut drawn = || next_of(members, scaled(random.next_u64() >> 32, members.len()), is_tried);
+    let mut last = 0;
+    for _ in 0..MORE_DRAWS {
+        match drawn() {
+            Some((_, other)) if !other.is_silent(now) => return other,
+            other => last = other.map_or(0, |(place, _)| place),
+        }
+    }
+    let (before, after) = members.split_at(last);
+    let mut others = after.iter().chain(before).take(MOST_STEPS);
+    let other = others.find(|other| !other.is_silent(now) && !is_tried(other.endpoint().named.id));
+    other.map_or(picked, |other| other)
 }
 
 /// Scales 32 random bits to a number below `bound`, or to 0 if `bound` is 0.
