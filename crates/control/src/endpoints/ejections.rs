@@ -233,9 +233,11 @@ impl<T> Ejections<T> {
             update_tier(tier, (was_all_in == Some(number), all_in), kept, now, events);
             let in_service = tier.iter().filter(|record| !record.out);
             let members: Box<[_]> = in_service.map(|record| Arc::clone(&record.member)).collect();
+            let out = tier.iter().filter(|record| record.out).map(|record| record.member.endpoint().named.id).collect();
             let share = share(tier, members.len());
             if !members.is_empty() {
-                tiers.push(Tier { members, share, all_in });
+                let number = u32::try_from(number).unwrap_or(u32::MAX);
+                tiers.push(Tier { number, members, out, share, all_in });
             }
         }
         let times = |record: &NamedEntry<T>| [record.failing.until, record.unreachable.until, record.asked];

@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
-use reattempt_control::{EndpointId, Trail};
+use reattempt_control::{EndpointId, PickedTier, Trail};
 
 use super::clock::Instant;
 use super::in_use;
@@ -42,8 +42,10 @@ pub(crate) struct Pick {
     pub(crate) id: EndpointId,
     /// `true` if there was another untried endpoint in service.
     pub(crate) elsewhere: bool,
-    /// `true` if the next attempt may go to servers that share no state with this one.
-    pub(crate) tiered: bool,
+    /// The tier of the endpoint, if there are several, which share no state.
+    pub(crate) tier: Option<PickedTier>,
+    /// `true` if the call stays in that tier.
+    pub(crate) stays: bool,
 }
 
 thread_local! {
@@ -302,6 +304,9 @@ impl Tried {
     pub(crate) fn follow(&self, trail: &mut Trail) -> bool {
         self.pick().is_some_and(|pick| {
             trail.push(pick.id);
+            if let Some(tier) = pick.tier.filter(|_| pick.stays) {
+                trail.stay_in(tier.number);
+            }
             pick.elsewhere
         })
     }

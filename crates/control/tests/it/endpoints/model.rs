@@ -273,7 +273,14 @@ impl Model {
                 picked = draws(tier, random).filter(|name| self.known[*name].failing(now) < ONE / 4);
             }
         }
-        let picked = picked.or_else(|| tiers.iter().find_map(|tier| draws(tier, random)));
+        // Of each tier but the last, a call tries two before the next tier, and then the others.
+        let tried_in = |number: usize| {
+            let known = self.known.iter();
+            known.filter(|(name, known)| known.tier == number && tried.contains(name)).count()
+        };
+        let (last, earlier) = tiers.split_last().unwrap();
+        let fresh = earlier.iter().filter(|(number, _)| tried_in(*number) < 2).chain([last]);
+        let picked = picked.or_else(|| fresh.chain(earlier).find_map(|tier| draws(tier, random)));
         let picked = picked.unwrap_or_else(|| {
             let cheaper =
                 |best: &'a String, next: &'a String| if self.is_cheaper(next, best, now) { next } else { best };
