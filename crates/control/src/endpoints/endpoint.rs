@@ -155,7 +155,7 @@ impl<T> Endpoint<T> {
         Decisive::of(reason, None, now.saturating_sub(head))
     }
 
-    /// Forgets the latency and the running failure rate of an endpoint that returns with this many calls in flight (P-5).
+    /// Forgets the latency and the failure rate of an endpoint that returns with this many calls in flight (P-5).
     pub(crate) fn forget(&self, in_flight: usize, at: Stamp) {
         self.latency.forget(in_flight, at);
         self.failures.forget();

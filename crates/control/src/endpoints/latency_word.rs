@@ -99,8 +99,8 @@ impl LatencyWord {
         }
     }
 
-    /// Raises the lower bound. It doubles with each further attempt without an answer, so that a silent endpoint is tried
-    /// ever less often, up to its limit.
+    /// Raises the lower bound. It doubles with each further attempt without an answer, so that a silent endpoint is
+    /// tried ever less often, up to its limit.
     fn unanswered(&self, word: u64, after: Duration, now: Stamp) {
         let sample = (units(after) >> COARSE).min(HIGHEST_BOUND);
         if sample > bound(word, now) {

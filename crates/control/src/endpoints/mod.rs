@@ -20,7 +20,7 @@
 //! | a call that has tried two endpoints of a tier goes to the next one | with three attempts, a call would otherwise meet only dead endpoints of a tier that has just failed |
 //! | a call whose request one tier may have processed, under a key, stays in that tier | tiers share no state, so the others do not know the key |
 //! | after an outage of all, the first endpoint that returns is not alone in service until it has served a call | it would get the calls of all, and the others may be back too |
-//! | while more than half are ejected, two pairs are drawn | both endpoints of one pair may fail: with 14 of 20 dead, this is true of every second pair |
+//! | instead of an endpoint that fails a quarter of its attempts, and while more than half are ejected, a second pair is drawn | both endpoints of a pair may fail or be slow: with 14 of 20 dead, this is true of every second pair |
 //! | in an earlier tier, all may be out of service | the next tier takes their calls |
 //! | a tier with less than half of its endpoints in service gets only the corresponding share of the calls, until all ejected endpoints have returned | if it got all calls, the first endpoint to return would be overloaded and ejected again |
 //!

@@ -100,8 +100,8 @@ impl<T> Roster<T> {
     /// Picks for a call that has tried an endpoint, or while tiers share the picks.
     ///
     /// The first tier with an untried endpoint is used, but a call that has tried two of a tier goes to the next one,
-    /// because the others may be down as well (T-1). If the call has tried all endpoints, the cheapest of the first tier
-    /// is picked.
+    /// because the others may be down as well (T-1). If the call has tried all endpoints, the cheapest of the first
+    /// tier is picked.
     #[cold]
     fn next<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<(&Tier<T>, &Member<T>)> {
         if let Some(number) = trail.tier() {
@@ -156,12 +156,13 @@ impl<T> Tier<T> {
         members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
     }
 
-    /// Returns the cheaper of two random untried members. If most members are failing, both of a pair may be, so
-    /// another pair is drawn.
+    /// Returns the cheaper of two random untried members. If it fails often, the other one of the pair may be no better,
+    /// so another pair is drawn. While most members are failing, this holds for every pick.
     #[inline]
     fn drawn<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let picked = drawn(&self.members, trail, now, random)?;
-        if self.all_in { Some(self.again(picked, trail, now, random)) } else { Some(picked) }
+        let is_bad = self.all_in || picked.endpoint().failures.is_high(now);
+        if is_bad { Some(self.again(picked, trail, now, random)) } else { Some(picked) }
     }
 
     #[cold]

@@ -124,6 +124,12 @@ impl FailureWord {
         self.rate(now) < ONE / 4
     }
 
+    /// Returns `true` if the rate is a quarter or more. An endpoint without failures costs a single comparison.
+    #[inline]
+    pub(crate) fn is_high(&self, now: Stamp) -> bool {
+        self.0.load(Ordering::Relaxed) != 0 && !self.is_low(now)
+    }
+
     /// Returns `true` if the rate was below a quarter at the last attempt. Time alone makes no endpoint well (P-8).
     pub(crate) fn was_low(&self) -> bool {
         self.last_rate() < ONE / 4

@@ -139,7 +139,8 @@ fn window_loses_no_call() {
     });
 }
 
-/// Of two concurrent samples, one is kept whole: the latency is one that a thread has measured, or twice the shorter one.
+/// Of two concurrent samples, one is kept whole: the latency is one that a thread has measured, or twice the shorter
+/// one.
 // P-2
 #[test]
 fn latency_is_never_torn() {

@@ -178,8 +178,8 @@ fn pauses_meet_few_calls() {
     }
 }
 
-/// The first hundred calls after the outage of a tier lose at most one or two. A tier that fails a fifth of the requests
-/// loses hardly a call either, because the third attempt goes to the next tier.
+/// The first calls after the outage of a tier lose at most 1.4 %. A tier that fails a fifth of the requests loses
+/// hardly a call either, because the third attempt goes to the next tier.
 // T-1, C-3, C-9
 #[test]
 fn failing_tier_loses_few_calls() {

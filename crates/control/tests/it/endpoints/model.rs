@@ -254,8 +254,9 @@ impl Model {
                 Some(other.map_or(one, |other| self.better((one, other), (tier, tried), now, random)))
             };
             let one = drawn()?;
-            // Of a failing majority that is in service, a second pair is drawn.
-            match self.majority[number] {
+            // Of a failing majority that is in service, and instead of an endpoint that often fails, a second pair is
+            // drawn.
+            match self.majority[number] || self.known[one].failing(now) >= ONE / 4 {
                 true => drawn().filter(|other| self.is_cheaper(other, &one, now)).or(Some(one)),
                 false => Some(one),
             }

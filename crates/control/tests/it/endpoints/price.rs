@@ -296,3 +296,26 @@ fn lower_bound_is_raised_and_decays() {
     judge(&set, "1", Health::Served, secs(30));
     assert!(cheap(secs(30)) > 0, "the bound has decayed");
 }
+
+/// Of four endpoints, one fails half of its attempts, and another is slow and has calls in flight. If both are a pair, a
+/// second pair is drawn, so that the failing one gets few calls.
+#[test]
+fn second_pair_replaces_a_bad_one() {
+    let set = set_of(4);
+    for name in ["0", "1", "2", "3"] {
+        judge(&set, name, Health::Served, ms(0));
+    }
+    for _ in 0..5 {
+        let ticket = ticket_of(&set, "1", ms(1));
+        end_ticket(&set, ticket, &End::judged(Health::Served, ms(100)), ms(1));
+    }
+    for health in [Health::Failed, Health::Failed, Health::Failed, Health::Served, Health::Failed, Health::Failed] {
+        judge(&set, "0", health, ms(1));
+    }
+    let now = ms(3);
+    let _slow = [ticket_of(&set, "1", now), ticket_of(&set, "1", now)];
+    let drawn = |seed| pick(&set, &Trail::new(), now, &mut Mixed(seed)).ticket.name().to_string();
+    let bad = (0..1200).filter(|seed| ["0", "1"].contains(&&*drawn(*seed))).count();
+    // One pair of six has both bad ones, so a single draw would pick 200 of them, and two draw 33.
+    assert!((10..60).contains(&bad), "{bad}");
+}
