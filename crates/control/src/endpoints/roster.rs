@@ -156,8 +156,8 @@ impl<T> Tier<T> {
         members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
     }
 
-    /// Returns the cheaper of two random untried members. If it fails often, the other one of the pair may be no better,
-    /// so another pair is drawn. While most members are failing, this holds for every pick.
+    /// Returns the cheaper of two random untried members. If it fails often, the other one of the pair may be no
+    /// better, so another pair is drawn. While most members are failing, this holds for every pick.
     #[inline]
     fn drawn<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let picked = drawn(&self.members, trail, now, random)?;

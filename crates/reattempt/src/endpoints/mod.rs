@@ -60,9 +60,9 @@
 //!
 //! A call is sent to a later tier if it has tried two endpoints of the earlier tier, or all that are in service there.
 //! For example, it goes to another region if the local one is down. In the last tier, at least one endpoint stays in
-//! service, and at most half are out because they fail; in earlier tiers, all may be out. If more than half of a tier is
-//! out of service, the next tier also gets the calls for those servers until they return. Calls therefore return to a
-//! tier server by server.
+//! service, and at most half are out because they fail; in earlier tiers, all may be out. If more than half of a tier
+//! is out of service, the next tier also gets the calls for those servers until they return. Calls therefore return to
+//! a tier server by server.
 //!
 //! Tiers share no state, so a request's idempotency key may have no effect in another tier. A request that is
 //! repeatable only because of its key stays in the tier that may have processed it. It is sent to another server there,

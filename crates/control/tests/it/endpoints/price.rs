@@ -297,8 +297,8 @@ fn lower_bound_is_raised_and_decays() {
     assert!(cheap(secs(30)) > 0, "the bound has decayed");
 }
 
-/// Of four endpoints, one fails half of its attempts, and another is slow and has calls in flight. If both are a pair, a
-/// second pair is drawn, so that the failing one gets few calls.
+/// Of four endpoints, one fails half of its attempts, and another is slow and has calls in flight. If both are a pair,
+/// a second pair is drawn, so that the failing one gets few calls.
 #[test]
 fn second_pair_replaces_a_bad_one() {
     let set = set_of(4);
