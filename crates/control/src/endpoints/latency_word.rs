@@ -113,7 +113,7 @@ impl LatencyWord {
     /// Forgets the latency of an endpoint that returns with this many calls in flight (P-5).
     pub(crate) fn forget(&self, in_flight: usize, now: Stamp) {
         let (_, open) = halves(in_flight.min(MOST_OPEN) as u64);
-        self.0.store(joined(UNANSWERED | (open << OPEN), now), Ordering::Relaxed);
+        self.0.swap(joined(UNANSWERED | (open << OPEN), now), Ordering::Relaxed);
     }
 
     #[inline]

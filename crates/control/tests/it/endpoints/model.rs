@@ -257,7 +257,7 @@ impl Model {
             // Of a failing majority that is in service, and instead of an endpoint that often fails, a second pair is
             // drawn.
             match self.majority[number] || self.known[one].failing(now) >= ONE / 4 {
-                true => drawn().filter(|other| self.is_cheaper(other, &one, now)).or(Some(one)),
+                true => drawn().filter(|other| self.is_cheaper(other, one, now)).or(Some(one)),
                 false => Some(one),
             }
         };

@@ -246,7 +246,7 @@ fn return_forgets_the_price() {
         (0..2).for_each(|name| drop(judge(&set, &name.to_string(), Health::Served, ms(1))));
         let streams: Vec<_> = (0..open).map(|_| ticket_of(&set, "0", ms(1))).collect();
         kill(&set, "0", ms(1));
-        assert_eq!(view(&set, "0", secs(4)).latency.is_some(), true);
+        assert!(view(&set, "0", secs(4)).latency.is_some());
         drop(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)));
         let back = view(&set, "0", secs(6));
         assert_eq!((back.latency, back.failing, back.out), (None, 0.0, None));
