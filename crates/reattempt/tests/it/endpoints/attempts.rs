@@ -186,8 +186,8 @@ async fn unready_endpoint_is_a_failed_attempt() {
     }
 }
 
-/// A client that is never ready costs one call, whose caller gives up, and not each second one: the wait is a lower bound
-/// of its latency. The same holds for a server that accepts calls and never answers.
+/// A client that is never ready costs one call, whose caller gives up, and not each second one: the wait is a lower
+/// bound of its latency. The same holds for a server that accepts calls and never answers.
 // P-7, field 33, trap 69
 #[tokio::test(start_paused = true)]
 async fn silent_endpoint_costs_few_calls() {
