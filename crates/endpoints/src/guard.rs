@@ -95,7 +95,8 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
             return Admit::Refused(EMPTY);
         };
         self.notify_all(pick.events);
-        Frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tiered: pick.tiered });
+        let stays = trail.tier().is_some();
+        Frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tier: pick.tier, stays });
         Admit::Admitted(pick.ticket)
     }
 

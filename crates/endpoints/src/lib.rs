@@ -39,12 +39,14 @@
 //! # The pick
 //!
 //! The layer draws two random endpoints that are in service and that the call has not tried. It picks the one with the
-//! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected:
+//! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). Latencies halve in 2 s, so one slow answer
+//! is soon forgotten. The cost is that each client asks a slow server every 4 to 7 s. An endpoint that has not answered
+//! gets one call at a time. An endpoint is ejected:
 //!
 //! | if | for | reason |
 //! |---|---|---|
 //! | it accepts no connection | 1 s, doubling up to 10 s | [`NoConnection`](EjectReason::NoConnection) |
-//! | it fails five times in a row. A lost connection counts as two failures, however many calls it has ended. | 5 s, doubling up to 30 s | [`InARow`](EjectReason::InARow) |
+//! | it fails five times in a row. A lost connection counts as two failures, however many calls it has ended. | 5 s, later 10 s | [`InARow`](EjectReason::InARow) |
 //! | it gets 20 or more calls within 10 s, and at least half of them fail | the same | [`FailureRate`](EjectReason::FailureRate) |
 //! | it responds with a 503 and a `Retry-After` | that time, up to 60 s | [`Asked`](EjectReason::Asked) |
 //!
@@ -56,15 +58,16 @@
 //!
 //! # Tiers
 //!
-//! A call is sent to a later tier if it has tried every endpoint in service in the earlier tiers. For example, it goes
-//! to another region if the local one is down. In the last tier, at least one endpoint stays in service, and at most
-//! half are out because they fail; in earlier tiers, all may be out. If more than half of a tier is out of service, the
-//! next tier also gets the calls for those servers until they return. Calls therefore return to a tier server by
-//! server.
+//! A call is sent to a later tier if it has tried two endpoints of the earlier tier, or all that are in service there.
+//! For example, it goes to another region if the local one is down. In the last tier, at least one endpoint stays in
+//! service, and at most half are out because they fail; in earlier tiers, all may be out. If more than half of a tier
+//! is out of service, the next tier also gets the calls for those servers until they return. Calls therefore return to
+//! a tier server by server.
 //!
-//! Tiers share no state, so a request's idempotency key may have no effect in a later tier. A request that is
-//! repeatable only because of its key goes to another tier only with proof that it was not processed. For that, the
-//! retry layer must get the tier of each attempt. Layers between them may call their inner service later, from a poll,
+//! Tiers share no state, so a request's idempotency key may have no effect in another tier. A request that is
+//! repeatable only because of its key stays in the tier that may have processed it. It is sent to another server there,
+//! or not retried if none is left. With proof that it was not processed, it may go to another tier. For that, the retry
+//! layer must get the tier of each attempt. Layers between them may call their inner service later, from a poll,
 //! but put neither a `Buffer` nor another set there. Do not add a second retry layer outside or inside the tiers,
 //! unless both are [`nested`](reattempt_engine::RetryPolicy::nested). Tower's own retry layer does not get the tier.
 //!

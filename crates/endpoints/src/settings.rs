@@ -58,7 +58,7 @@ impl<S> Endpoints<S> {
     /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate steer
     /// calls away from them. So do endpoints that accept no connection or have asked for a wait.
     ///
-    /// By default, an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if it gets
+    /// By default, an endpoint is ejected for 5 s to 12 s after 5 consecutive failures. It is also ejected if it gets
     /// 20 or more calls within 10 s and at least half of them fail. Without tiers, at most half of the endpoints are
     /// out of service for these reasons; if more than half fail, they stay in service. An endpoint that accepts no
     /// connection is ejected for 1 s to 12 s, and one that asks for a wait until it is over.

@@ -119,7 +119,7 @@ impl<T> NamedEntry<T> {
         }
         if let Some(until) = self.failing.until.filter(|until| *until <= now) {
             // An endpoint that stayed in service may have recovered in the meantime.
-            let well = !self.out && failures.is_low(stamp(now));
+            let well = !self.out && failures.was_low();
             self.let_in(until, well);
         }
         self.asked = self.asked.filter(|until| *until > now);
@@ -233,9 +233,11 @@ impl<T> Ejections<T> {
             update_tier(tier, (was_all_in == Some(number), all_in), kept, now, events);
             let in_service = tier.iter().filter(|record| !record.out);
             let members: Box<[_]> = in_service.map(|record| Arc::clone(&record.member)).collect();
+            let out = tier.iter().filter(|record| record.out).map(|record| record.member.endpoint().named.id).collect();
             let share = share(tier, members.len());
             if !members.is_empty() {
-                tiers.push(Tier { members, share, all_in });
+                let number = u32::try_from(number).unwrap_or(u32::MAX);
+                tiers.push(Tier { number, members, out, share, all_in });
             }
         }
         let times = |record: &NamedEntry<T>| [record.failing.until, record.unreachable.until, record.asked];
@@ -290,7 +292,7 @@ fn update_tier<T>(
     }
     for record in tier {
         // Endpoints that have recovered while all were in service stay in service.
-        let well = || record.member.endpoint().failures.is_low(stamp(now));
+        let well = || record.member.endpoint().failures.was_low();
         if was_all_in && !all_in && record.failing.until.is_some() && well() {
             record.let_in(now, true);
         }
@@ -304,7 +306,12 @@ fn update_tier<T>(
                 reason,
                 lasts: Duration::from_millis(until.saturating_sub(now)),
             }),
-            (true, false, _) => events.push(EndpointEvent::Returned { name: name() }),
+            (true, false, ejected) => {
+                if ejected.is_none() {
+                    record.member.forget(stamp(now));
+                }
+                events.push(EndpointEvent::Returned { name: name() });
+            }
             _ => {}
         }
     }

@@ -8,12 +8,10 @@ use reattempt_core::ServerHint;
 use reattempt_core::guard::{End, Health};
 
 use super::event_word::EventWord;
+use super::latency_word::LatencyWord;
 use super::names::Named;
-use super::words::{FailureWord, LatencyWord, Stamp, WindowWord};
+use super::words::{FailureWord, Stamp, WindowWord};
 use crate::sync::{AtomicU64, Ordering};
-
-/// The number of calls in flight above which the price no longer rises, so that a price fits in 64 bits.
-const MOST_IN_FLIGHT: usize = 1 << 16;
 
 /// An endpoint in a set.
 pub(crate) struct Endpoint<T> {
@@ -157,6 +155,12 @@ impl<T> Endpoint<T> {
         Decisive::of(reason, None, now.saturating_sub(head))
     }
 
+    /// Forgets the latency and the failure rate of an endpoint that returns with this many calls in flight (P-5).
+    pub(crate) fn forget(&self, in_flight: usize, at: Stamp) {
+        self.latency.forget(in_flight, at);
+        self.failures.forget();
+    }
+
     /// Marks the endpoint as out of service, and clears its window of calls.
     pub(crate) fn put_out(&self) {
         self.failures.put_out();
@@ -199,37 +203,8 @@ impl<T> Member<T> {
         Arc::strong_count(&self.0) - 1
     }
 
-    /// Returns `true` if this endpoint has a lower price than the other one.
-    ///
-    /// The price is latency × (in flight + 1) × (1 + 32 f).
-    // A function call would make a pick 10 % slower.
-    #[inline(always)]
-    pub(crate) fn is_cheaper(&self, other: &Self, now: Stamp) -> bool {
-        let (own, others) = (self.in_flight(), other.in_flight());
-        match (self.0.latency.read(now), other.0.latency.read(now)) {
-            (0, _) | (_, 0) => self.seems_cheaper(other, now),
-            (latency, rival) => self.price(latency, own, now) < other.price(rival, others, now),
-        }
-    }
-
-    /// Compares the prices if a latency is unknown. It is assumed to equal the other one while no attempt is in flight;
-    /// one attempt is then enough to measure it.
-    #[cold]
-    fn seems_cheaper(&self, other: &Self, now: Stamp) -> bool {
-        let (own, others) = (self.in_flight(), other.in_flight());
-        let (latency, rival) = (self.0.latency.read(now), other.0.latency.read(now));
-        let known = latency.max(rival).max(1);
-        match (latency, rival) {
-            (0, 1..) if own > 0 => false,
-            (1.., 0) if others > 0 => true,
-            _ => self.price(known, own, now) < other.price(known, others, now),
-        }
-    }
-
-    /// Returns the price. It fits in 64 bits, because its factors are below 2³², at most 2¹⁶, and below 34 × 1,024.
-    #[inline]
-    fn price(&self, latency: u32, in_flight: usize, now: Stamp) -> u64 {
-        let load = (in_flight + 1).min(MOST_IN_FLIGHT) as u64;
-        u64::from(latency) * load * self.0.failures.factor(now)
+    /// Forgets the price of an endpoint that returns (P-5).
+    pub(crate) fn forget(&self, at: Stamp) {
+        self.0.forget(self.in_flight(), at);
     }
 }

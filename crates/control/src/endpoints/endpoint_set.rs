@@ -15,11 +15,11 @@ use reattempt_core::{Random, Warning};
 use super::ejections::{Effect, Ejections, NamedEntry, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
-use super::roster::Roster;
+use super::latency_word::time_of;
+use super::roster::{Picked, PickedTier, Roster};
 use super::series::Drawn;
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
-use super::words::time_of;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// The number of endpoints above which a client should not keep connections to all of them.
@@ -70,9 +70,8 @@ pub struct Pick<T> {
     pub ticket: EndpointTicket<T>,
     /// `true` if the call can still try another endpoint that is in service.
     pub elsewhere: bool,
-    /// `true` if the set has more than one tier. Tiers share no state, so a request that one tier has processed may be
-    /// unknown to another.
-    pub tiered: bool,
+    /// The tier of the endpoint, or `None` if the set has only one.
+    pub tier: Option<PickedTier>,
     /// Events that this pick caused, such as expired ejections, or `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
 }
@@ -148,11 +147,12 @@ impl<T> EndpointSet<T> {
     }
 
     /// Picks the endpoint for an attempt. `trail` lists the endpoints that the call has already tried. Returns `None`
-    /// if the set is empty.
+    /// if the set is empty, or if the call must [stay](Trail::stay_in) in a tier of which no endpoint is in service.
     ///
     /// Two random untried endpoints of the first tier that has any in service are compared, and the one with the lower
-    /// price is picked. The price is the endpoint's latency, raised by its attempts in flight and its failure rate. If
-    /// the call has tried every endpoint in service, the one with the lowest price in the first tier is picked.
+    /// price is picked. The price is the endpoint's latency, raised by its attempts in flight and its failure rate. A
+    /// call that has tried two endpoints of a tier goes to the next one. If the call has tried every endpoint in
+    /// service, the one with the lowest price in the first tier is picked.
     ///
     /// After an outage of more than half of a tier, some of its endpoints may still be out of service. Their share of
     /// the calls then goes to the next tier.
@@ -165,10 +165,10 @@ impl<T> EndpointSet<T> {
             events = self.change(at, |_| {});
             roster = self.roster.load();
         }
-        let (member, elsewhere) = roster.pick(trail, stamp(at), random)?;
+        let Picked { member, elsewhere, tier } = roster.pick(trail, stamp(at), random)?;
         member.endpoint().on_pick();
         let ticket = EndpointTicket { endpoint: Arc::clone(member.endpoint()), head: None };
-        Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
+        Some(Pick { ticket, elsewhere, tier, events })
     }
 
     /// Records the end of an attempt, as a guard's method of this name does.

@@ -11,10 +11,20 @@ use super::words::Stamp;
 /// All picks, as a [`Tier::share`].
 pub(crate) const ALL: u64 = 1 << 32;
 
+/// The numbers of members that are drawn, and then taken from the list, until one is not silent.
+const MORE_DRAWS: usize = 4;
+const MOST_STEPS: usize = 16;
+
+/// The number of endpoints of a tier that a call tries before it goes to the next tier (T-1).
+const MOST_PER_TIER: usize = 2;
+
 /// The part of a tier that is in service.
 pub(crate) struct Tier<T> {
+    pub(crate) number: u32,
     /// The members in service. Never empty.
     pub(crate) members: Box<[Arc<Member<T>>]>,
+    /// The others.
+    pub(crate) out: Box<[EndpointId]>,
     /// The share, in parts of [`ALL`], that this tier takes of the picks that reach it. The last tier takes all.
     pub(crate) share: u64,
     /// `true` if more than half of the tier is ejected and therefore stays in service.
@@ -31,7 +41,27 @@ pub(crate) struct Roster<T> {
     /// `true` if the first tier gets only a part of the picks.
     splits: bool,
     /// `true` if the set has more than one tier, whether or not all of them are in service.
-    pub(crate) tiered: bool,
+    tiered: bool,
+}
+
+/// A picked member.
+pub(crate) struct Picked<'a, T> {
+    pub(crate) member: &'a Member<T>,
+    /// `true` if the call could try yet another endpoint in service.
+    pub(crate) elsewhere: bool,
+    pub(crate) tier: Option<PickedTier>,
+}
+
+/// The tier of a picked endpoint, in a set with more than one tier.
+///
+/// Tiers share no state, so a request that one tier has processed may be unknown to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PickedTier {
+    /// The tier number, from 0.
+    pub number: u32,
+    /// `true` if the call can still try another endpoint of this tier that is in service.
+    pub elsewhere: bool,
 }
 
 impl<T> Roster<T> {
@@ -41,63 +71,98 @@ impl<T> Roster<T> {
         Self { until, tiers: tiers.into(), length, splits, tiered }
     }
 
-    /// Picks an endpoint from the first tier with one that the call has not tried. If the call has tried all of them,
-    /// picks the cheapest of the first tier.
-    ///
-    /// Also returns `true` if the call could try yet another endpoint in service.
+    /// Picks an endpoint for a call. Returns `None` if the set is empty, or if the call must stay in a tier of which no
+    /// endpoint is in service.
     #[inline]
-    pub(crate) fn pick<R: Random + ?Sized>(
-        &self,
-        trail: &Trail,
-        now: Stamp,
-        random: &mut R,
-    ) -> Option<(&Member<T>, bool)> {
-        let spilled = if self.splits { self.spilled(trail, now, random) } else { None };
-        let picked = match spilled.or_else(|| self.tiers.first()?.drawn(trail, now, random)) {
-            Some(picked) => picked,
-            None => self.beyond(trail, now, random)?,
+    pub(crate) fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<Picked<'_, T>> {
+        let is_first = trail.is_new() && !self.splits;
+        let (tier, member) = match self.tiers.first() {
+            Some(tier) if is_first => (tier, tier.drawn(trail, now, random)?),
+            _ => self.next(trail, now, random)?,
         };
-        let tried = trail.ids().len() + 1;
-        Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().named.id)))
+        let (tried, id) = (trail.ids().len() + 1, member.endpoint().named.id);
+        if self.tiered {
+            return Some(self.tiered(member, tier, trail));
+        }
+        let elsewhere = self.length > tried || self.tiers.iter().any(|tier| tier.has_another(trail, id));
+        Some(Picked { member, elsewhere, tier: None })
+    }
+
+    /// Returns the pick of an endpoint in a set with several tiers.
+    fn tiered<'a>(&self, member: &'a Member<T>, tier: &Tier<T>, trail: &Trail) -> Picked<'a, T> {
+        let id = member.endpoint().named.id;
+        let within = tier.has_another(trail, id);
+        let is_left = || self.tiers.iter().any(|tier| tier.has_another(trail, id));
+        let elsewhere = within || (trail.tier().is_none() && is_left());
+        Picked { member, elsewhere, tier: Some(PickedTier { number: tier.number, elsewhere: within }) }
+    }
+
+    /// Picks for a call that has tried an endpoint, or while tiers share the picks.
+    ///
+    /// The first tier with an untried endpoint is used, but a call that has tried two of a tier goes to the next one,
+    /// because the others may be down as well (T-1). If the call has tried all endpoints, the cheapest of the first
+    /// tier is picked.
+    #[cold]
+    fn next<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<(&Tier<T>, &Member<T>)> {
+        if let Some(number) = trail.tier() {
+            let tier = self.tiers.iter().find(|tier| tier.number == number)?;
+            return Some((tier, tier.drawn(trail, now, random).or_else(|| tier.cheapest(now))?));
+        }
+        let (last, earlier) = self.tiers.split_last()?;
+        if self.splits
+            && let Some(spilled) = self.spilled(trail, now, random)
+        {
+            return Some(spilled);
+        }
+        let fresh = earlier.iter().filter(|tier| tier.tried(trail) < MOST_PER_TIER).chain([last]);
+        for tier in fresh.chain(earlier) {
+            if let Some(member) = tier.drawn(trail, now, random) {
+                return Some((tier, member));
+            }
+        }
+        let first = self.tiers.first()?;
+        Some((first, first.cheapest(now)?))
     }
 
     /// Draws the tier for a pick, and an endpoint in it. Returns `None` for the first tier, and instead of a failing
     /// endpoint.
-    #[cold]
-    fn spilled<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
+    fn spilled<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<(&Tier<T>, &Member<T>)> {
         let mut stops = |tier: &Tier<T>| tier.share == ALL || random.next_u64() >> 32 < tier.share;
-        let tier = self.tiers.iter().position(&mut stops).unwrap_or(self.tiers.len() - 1);
-        if tier == 0 {
+        let place = self.tiers.iter().position(&mut stops).unwrap_or(self.tiers.len() - 1);
+        if place == 0 {
             return None;
         }
-        let picked = self.tiers.get(tier)?.drawn(trail, now, random);
-        picked.filter(|picked| picked.endpoint().failures.is_low(now))
-    }
-
-    /// Picks for a call that has tried the whole first tier, which therefore fits in a trail.
-    #[cold]
-    fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
-        let (first, later) = self.tiers.split_first()?;
-        later.iter().find_map(|tier| tier.drawn(trail, now, random)).or_else(|| {
-            let members = first.members.iter().map(|member| &**member);
-            members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
-        })
-    }
-
-    /// Returns `true` if there is an endpoint that is neither tried nor picked.
-    fn has_another(&self, trail: &Trail, picked: EndpointId) -> bool {
-        let mut members = self.tiers.iter().flat_map(|tier| &tier.members).map(|member| member.endpoint().named.id);
-        members.any(|id| id != picked && !trail.contains(id))
+        let tier = self.tiers.get(place)?;
+        let picked = tier.drawn(trail, now, random);
+        picked.filter(|picked| picked.endpoint().failures.is_low(now)).map(|picked| (tier, picked))
     }
 }
 
 impl<T> Tier<T> {
-    /// Returns the cheaper of two random untried members. If most members are failing, both of a pair may be, so
-    /// another pair is drawn.
+    /// Returns the number of the tier's endpoints that the call has tried, in service or not.
+    fn tried(&self, trail: &Trail) -> usize {
+        let members = self.members.iter().map(|member| member.endpoint().named.id);
+        members.chain(self.out.iter().copied()).filter(|id| trail.contains(*id)).count()
+    }
+
+    /// Returns `true` if there is a member that is neither tried nor picked.
+    fn has_another(&self, trail: &Trail, picked: EndpointId) -> bool {
+        let mut members = self.members.iter().map(|member| member.endpoint().named.id);
+        members.any(|id| id != picked && !trail.contains(id))
+    }
+
+    fn cheapest(&self, now: Stamp) -> Option<&Member<T>> {
+        let members = self.members.iter().map(|member| &**member);
+        members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
+    }
+
+    /// Returns the cheaper of two random untried members. If it fails often, the other one of the pair may be no
+    /// better, so another pair is drawn. While most members are failing, this holds for every pick.
     #[inline]
     fn drawn<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let picked = drawn(&self.members, trail, now, random)?;
-        if self.all_in { Some(self.again(picked, trail, now, random)) } else { Some(picked) }
+        let is_bad = self.all_in || picked.endpoint().failures.is_high(now);
+        if is_bad { Some(self.again(picked, trail, now, random)) } else { Some(picked) }
     }
 
     #[cold]
@@ -130,10 +195,41 @@ fn drawn<'a, T, R: Random + ?Sized>(
     let start = place + 1 + scaled(bits & 0xffff_ffff, length - 1);
     let start = if start < length { start } else { start - length };
     let own = first.endpoint().named.id;
-    match next_of(members, start, |id| id == own || trail.contains(id)) {
-        Some((_, second)) if second.is_cheaper(first, now) => Some(second),
-        _ => Some(first),
+    let Some((_, second)) = next_of(members, start, |id| id == own || trail.contains(id)) else { return Some(first) };
+    match second.latencies(first, now) {
+        Some(latencies) if second.has_lower_price(first, latencies, now) => Some(second),
+        Some(_) => Some(first),
+        None => Some(measured(members, (first, second), trail, now, random)),
     }
+}
+
+/// Returns one of a pair with an unknown latency. If both are silent, neither may ever answer. Further members are then
+/// drawn, and finally those in the list, until one is not silent (P-7).
+#[cold]
+fn measured<'a, T, R: Random + ?Sized>(
+    members: &'a [Arc<Member<T>>],
+    (first, second): (&'a Member<T>, &'a Member<T>),
+    trail: &Trail,
+    now: Stamp,
+    random: &mut R,
+) -> &'a Member<T> {
+    let picked = if second.is_cheaper(first, now) { second } else { first };
+    if !(first.is_silent(now) && second.is_silent(now)) {
+        return picked;
+    }
+    let is_tried = |id| trail.contains(id);
+    let mut drawn = || next_of(members, scaled(random.next_u64() >> 32, members.len()), is_tried);
+    let mut last = 0;
+    for _ in 0..MORE_DRAWS {
+        match drawn() {
+            Some((_, other)) if !other.is_silent(now) => return other,
+            other => last = other.map_or(0, |(place, _)| place),
+        }
+    }
+    let (before, after) = members.split_at(last);
+    let mut others = after.iter().chain(before).take(MOST_STEPS);
+    let other = others.find(|other| !other.is_silent(now) && !is_tried(other.endpoint().named.id));
+    other.map_or(picked, |other| other)
 }
 
 /// Scales 32 random bits to a number below `bound`, or to 0 if `bound` is 0.

@@ -41,7 +41,7 @@ pub(crate) struct Series {
 
 impl Series {
     /// The ejections of an endpoint that fails.
-    pub(crate) const FAILING: Self = Self::of(5_000, 30_000);
+    pub(crate) const FAILING: Self = Self::of(5_000, 10_000);
     /// The ejections of an endpoint that accepts no connection. An attempt costs little there, because it moves on, so
     /// a restarted endpoint is found early.
     pub(crate) const UNREACHABLE: Self = Self::of(1_000, 10_000);

@@ -22,6 +22,7 @@ impl EndpointId {
 pub struct Trail {
     ids: [EndpointId; Self::LENGTH],
     length: u32,
+    tier: Option<u32>,
 }
 
 impl Trail {
@@ -30,7 +31,18 @@ impl Trail {
 
     /// Creates an empty trail.
     pub const fn new() -> Self {
-        Self { ids: [EndpointId(0); Self::LENGTH], length: 0 }
+        Self { ids: [EndpointId(0); Self::LENGTH], length: 0, tier: None }
+    }
+
+    /// Keeps the call's further attempts in this tier, because only its endpoints know the request's idempotency key.
+    pub fn stay_in(&mut self, tier: u32) {
+        self.tier = Some(tier);
+    }
+
+    /// Returns the tier in which the call's further attempts stay, if any.
+    #[inline]
+    pub fn tier(&self) -> Option<u32> {
+        self.tier
     }
 
     /// Adds an endpoint. A full trail drops its oldest one.
@@ -40,6 +52,12 @@ impl Trail {
         if self.ids().len() < Self::LENGTH {
             self.length += 1;
         }
+    }
+
+    /// Returns `true` if nothing was tried, so that any endpoint may be picked.
+    #[inline]
+    pub(crate) fn is_new(&self) -> bool {
+        self.length == 0 && self.tier.is_none()
     }
 
     /// Returns the endpoints, latest first.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::ejections::{NamedEntry, stamp};
 use super::endpoint::EjectReason;
+use super::latency_word::time_of;
 use super::trail::EndpointId;
-use super::words::time_of;
 use crate::sync::Ordering;
 
 /// The state of an endpoint.
@@ -23,9 +23,9 @@ pub struct EndpointView {
     pub in_flight: usize,
     /// The number of attempts sent to the endpoint.
     pub picks: u64,
-    /// The latency, if it is known. It halves every 8 s without an attempt.
+    /// The latency, if it is known. It halves every 2 s without an attempt, and is unknown after a return.
     pub latency: Option<Duration>,
-    /// The running failure rate, from 0 to 1. It halves every 8 s without an attempt.
+    /// The running failure rate, from 0 to 1. It halves every 4 s without an attempt.
     pub failing: f64,
     /// The time until the endpoint returns, or `None` if it is in service.
     pub out: Option<Duration>,

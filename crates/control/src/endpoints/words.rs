@@ -1,8 +1,7 @@
-//! An endpoint's atomic words: the latency, the running failure rate with consecutive failures, and a window of calls.
+//! An endpoint's atomic words for its failures: the running failure rate with consecutive failures, and a window of
+//! calls.
 //!
 //! Each word has its own time stamp and decays when it is read, so no timer or periodic work is needed.
-
-use std::time::Duration;
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -10,8 +9,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// So does one that is 25 to 49 days old.
 pub(crate) type Stamp = u32;
 
-/// Latencies and failure rates halve in 2¹³ ms.
-const HALF_LIFE: u32 = 13;
+/// Failure rates halve in 2¹² ms.
+const HALF_LIFE: u32 = 12;
 /// The running failure rate of an endpoint whose attempts all fail.
 const ONE: u32 = 1 << 16;
 /// Each step moves the running failure rate an eighth of the way to 0 or to [`ONE`].
@@ -34,14 +33,14 @@ const ENOUGH: u32 = 20;
 const FULL: u32 = 0xffff;
 
 /// Returns the milliseconds since a stamp.
-const fn age(since: Stamp, now: Stamp) -> u32 {
+pub(crate) const fn age(since: Stamp, now: Stamp) -> u32 {
     let age = now.wrapping_sub(since);
     if age > u32::MAX / 2 { 0 } else { age }
 }
 
-/// Returns the decayed value. It is halved for each whole half-life, and decreases linearly within one.
+/// Returns the decayed value. It is halved every 2ⁿ ms, where n is `HALF_LIFE`, and decreases linearly in between.
 #[inline]
-fn decayed(value: u32, age: u32) -> u32 {
+pub(crate) fn decayed<const HALF_LIFE: u32>(value: u32, age: u32) -> u32 {
     let halved = value.checked_shr(age >> HALF_LIFE).unwrap_or(0);
     let rest = age & ((1 << HALF_LIFE) - 1);
     let (_, fallen) = halves((u64::from(halved) * u64::from(rest)) >> (HALF_LIFE + 1));
@@ -51,88 +50,13 @@ fn decayed(value: u32, age: u32) -> u32 {
 /// Returns the upper and the lower half.
 #[allow(clippy::cast_possible_truncation, reason = "each half has 32 bits")]
 #[inline]
-const fn halves(word: u64) -> (u32, u32) {
+pub(crate) const fn halves(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
 
 #[inline]
-const fn joined(upper: u32, lower: u32) -> u64 {
+pub(crate) const fn joined(upper: u32, lower: u32) -> u64 {
     ((upper as u64) << 32) | lower as u64
-}
-
-/// The peak EWMA of the time to the response head. It rises to a longer time immediately, and decays to a shorter one
-/// by half-lives.
-///
-/// Upper half: the time in units of 256 ns, or 0 if unknown. Lower half: the stamp. An update is a single
-/// compare-and-swap. If another thread is faster, its sample is enough.
-#[derive(Debug, Default)]
-pub(crate) struct LatencyWord(AtomicU64);
-
-impl LatencyWord {
-    /// Returns the latency in units of 256 ns, or 0 if unknown.
-    #[inline]
-    pub(crate) fn read(&self, now: Stamp) -> u32 {
-        let (latency, since) = halves(self.0.load(Ordering::Relaxed));
-        decayed(latency, age(since, now)).max(u32::from(latency > 0))
-    }
-
-    /// Returns the last known latency, without its decay.
-    pub(crate) fn last(&self) -> u32 {
-        halves(self.0.load(Ordering::Relaxed)).0
-    }
-
-    /// Records a success.
-    #[inline]
-    pub(crate) fn served(&self, after: Duration, now: Stamp) {
-        let word = self.0.load(Ordering::Relaxed);
-        let ((latency, since), sample) = (halves(word), units(after));
-        let above = decayed(latency.saturating_sub(sample), age(since, now));
-        self.replace(word, sample.saturating_add(above), now);
-    }
-
-    /// Records a failure. It restores the last known latency, or raises it if the failure took longer.
-    pub(crate) fn failed(&self, after: Duration, now: Stamp) {
-        let word = self.0.load(Ordering::Relaxed);
-        let (latency, _) = halves(word);
-        if latency > 0 {
-            self.replace(word, latency.max(units(after)), now);
-        }
-    }
-
-    /// Records an attempt that the caller dropped, which can only raise a known latency.
-    pub(crate) fn abandoned(&self, after: Duration, now: Stamp) {
-        let word = self.0.load(Ordering::Relaxed);
-        let ((latency, since), sample) = (halves(word), units(after));
-        if latency > 0 && sample > decayed(latency, age(since, now)) {
-            self.replace(word, sample, now);
-        }
-    }
-
-    #[inline]
-    fn replace(&self, word: u64, latency: u32, now: Stamp) {
-        let new = joined(latency, now);
-        // The other thread's sample is equally valid.
-        let _ = self.0.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed);
-    }
-}
-
-/// The longest latency that fits in 32 bits, in units of 256 ns.
-const LONGEST: Duration = Duration::from_nanos(u32::MAX as u64 * 256);
-
-/// Converts a time to units of 256 ns, from 1 unit to 18 minutes.
-#[inline]
-fn units(time: Duration) -> u32 {
-    if time >= LONGEST {
-        return u32::MAX;
-    }
-    let nanoseconds = time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos());
-    let (_, units) = halves(nanoseconds >> 8);
-    units.max(1)
-}
-
-/// Converts units of 256 ns to a time.
-pub(crate) fn time_of(units: u32) -> Duration {
-    Duration::from_nanos(u64::from(units) << 8)
 }
 
 /// The running failure rate and the number of consecutive failures.
@@ -170,7 +94,7 @@ impl Failures {
 
     #[inline]
     fn rate_at(self, now: Stamp) -> u32 {
-        decayed(self.rate, age(self.since, now))
+        decayed::<HALF_LIFE>(self.rate, age(self.since, now))
     }
 
     fn raised(self, now: Stamp) -> Self {
@@ -199,6 +123,22 @@ impl FailureWord {
     /// Returns `true` if the rate is below a quarter.
     pub(crate) fn is_low(&self, now: Stamp) -> bool {
         self.rate(now) < ONE / 4
+    }
+
+    /// Returns `true` if the rate is a quarter or more. An endpoint without failures costs a single comparison.
+    #[inline]
+    pub(crate) fn is_high(&self, now: Stamp) -> bool {
+        self.0.load(Ordering::Relaxed) != 0 && !self.is_low(now)
+    }
+
+    /// Returns `true` if the rate was below a quarter at the last attempt. Time alone makes no endpoint well (P-8).
+    pub(crate) fn was_low(&self) -> bool {
+        self.last_rate() < ONE / 4
+    }
+
+    /// Forgets the rate. The count of consecutive failures stays (P-5).
+    pub(crate) fn forget(&self) {
+        self.change(|failures| Failures { rate: 0, ..failures });
     }
 
     /// Returns 1 + 32 f, in parts of 1,024.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use loom::thread;
 
 use crate::event_word::EventWord;
-use crate::words::{FailureWord, LatencyWord, Stamp, WindowWord};
+use crate::latency_word::LatencyWord;
+use crate::words::{FailureWord, Stamp, WindowWord};
 
 const NOW: Stamp = 5;
 
@@ -138,7 +139,9 @@ fn window_loses_no_call() {
     });
 }
 
-/// Of two concurrent samples, one is kept whole: the latency is one that a thread has measured.
+/// Of two concurrent samples, one is kept whole: the latency is one that a thread has measured, or twice the shorter
+/// one.
+// P-2
 #[test]
 fn latency_is_never_torn() {
     loom::model(|| {
@@ -148,8 +151,8 @@ fn latency_is_never_torn() {
         word.served(short, NOW);
         let seen = word.read(NOW + 1);
         other.join().unwrap();
-        assert!([1, 100].contains(&seen), "{seen}");
-        assert!([1, 100].contains(&word.read(NOW + 1)));
+        assert!([1, 2, 100].contains(&seen), "{seen}");
+        assert!([1, 2, 100].contains(&word.read(NOW + 1)));
     });
 }
 
@@ -163,5 +166,38 @@ fn failure_keeps_the_latency() {
         word.abandoned(Duration::from_nanos(256), NOW);
         other.join().unwrap();
         assert_eq!(word.read(NOW), 100);
+    });
+}
+
+/// Of two concurrent attempts without an answer, one is kept whole as the lower bound. The first answer ends it.
+// P-7
+#[test]
+fn lower_bound_is_never_torn() {
+    loom::model(|| {
+        let word = Arc::new(LatencyWord::default());
+        word.forget(3, NOW);
+        let [short, long] = [4096, 3 * 4096].map(|units| Duration::from_nanos(units * 256));
+        let other = spawn(&word, move |word| word.failed(long, NOW));
+        word.abandoned(short, NOW);
+        other.join().unwrap();
+        assert!([4096, 3 * 4096].contains(&word.at_least(NOW)));
+        assert_eq!((word.read(NOW), word.open_before()), (0, 3));
+        word.served(short, NOW);
+        assert_eq!((word.read(NOW), word.open_before(), word.at_least(NOW)), (4096, 0, 0));
+    });
+}
+
+/// An answer beside a return: either it measures the endpoint anew, or it is forgotten with what was known. If it lies
+/// between the read and the write of another one, it takes part in both.
+// P-5
+#[test]
+fn return_forgets_all_or_comes_first() {
+    loom::model(|| {
+        let word = Arc::new(LatencyWord::default());
+        word.served(Duration::from_nanos(25_600), NOW);
+        let other = spawn(&word, |word| word.served(Duration::from_nanos(256), NOW));
+        word.forget(0, NOW);
+        other.join().unwrap();
+        assert!([0, 1].contains(&word.read(NOW)));
     });
 }

@@ -26,6 +26,9 @@ mod endpoints_model;
 mod event_word;
 #[path = "keyed.rs"]
 mod keyed_model;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../../src/endpoints/latency_word.rs"]
+mod latency_word;
 #[path = "limiter.rs"]
 mod limiter_model;
 #[path = "server_load.rs"]

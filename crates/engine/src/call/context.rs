@@ -121,12 +121,16 @@ impl CallContext {
         }
     }
 
+    /// Returns `true` if only a key makes the request repeatable. The caller has not declared it so.
+    pub(crate) fn needs_key(&self) -> bool {
+        self.keyed && self.options.as_ref().and_then(CallOptions::get_repeatable).is_none()
+    }
+
     /// Records that another server may have processed the request. A key then no longer permits a retry, because each
     /// server recognises only its own keys.
     pub(crate) fn void_key(&mut self) {
-        if self.keyed {
-            let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
-            self.repeatable = own.unwrap_or(false);
+        if self.needs_key() {
+            self.repeatable = false;
         }
     }
 

@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
-use reattempt_control::{EndpointId, Trail};
+use reattempt_control::{EndpointId, PickedTier, Trail};
 
 use super::clock::Instant;
 use super::in_use;
@@ -43,8 +43,10 @@ pub struct Pick {
     pub id: EndpointId,
     /// `true` if there was another untried endpoint in service.
     pub elsewhere: bool,
-    /// `true` if the next attempt may go to servers that share no state with this one.
-    pub tiered: bool,
+    /// The tier of the endpoint, if there are several, which share no state.
+    pub tier: Option<PickedTier>,
+    /// `true` if the call stays in that tier.
+    pub stays: bool,
 }
 
 thread_local! {
@@ -324,6 +326,9 @@ impl Tried {
     pub fn follow(&self, trail: &mut Trail) -> bool {
         self.pick().is_some_and(|pick| {
             trail.push(pick.id);
+            if let Some(tier) = pick.tier.filter(|_| pick.stays) {
+                trail.stay_in(tier.number);
+            }
             pick.elsewhere
         })
     }

@@ -127,7 +127,7 @@ type Scene = (&'static str, u32, u32, usize, fn(Duration) -> Mode);
 
 /// No second of a run has more calls than the rate and the burst, its first included. In 30 s they allow 3,020 calls.
 /// Before, a pause doubled the rate for 20 s: 181 to 217 calls a second.
-// L-1, L-2, L-3
+// L-1, L-2, L-3, trap 70
 #[tokio::test(start_paused = true)]
 async fn store_s_hiccups_leave_the_rate() {
     let scenes: [Scene; 11] = [

@@ -25,6 +25,8 @@ use simulation::{Course, SERVICE, Second, WORKERS, World};
 
 /// The seconds before the fault.
 const BEFORE: u64 = 20;
+/// The seconds in which the share of the faulty servers after the fault is measured.
+const STRETCH: usize = 2;
 /// The seconds after the fault: more than the longest ejection.
 const AFTER: u64 = 40;
 
@@ -49,7 +51,7 @@ pub(crate) struct Endpoints {
 const HELP: &str = "Each server has 4 workers of 20 ms (200 requests a second) and a queue of 64. One client calls at
 random times, with the default retries and the default budget. The other rules use the same retries.
 tower's balancer and round robin pick the server of each attempt independently of earlier attempts.
-In the scenes `mixed` and `tiers` the load is a fraction of the capacity of two servers. The table
+In the scenes `mixed`, `tiers` and `failing-tier` the load is a fraction of the capacity of two servers. The table
 has the calls that start during the fault, and the success in the 40 s after it.";
 
 #[derive(Debug, Serialize)]
@@ -76,8 +78,11 @@ struct Figures {
     /// Seconds.
     median: Option<f64>,
     p99: Option<f64>,
+    p999: Option<f64>,
     /// The most attempts at one of the good servers, as a multiple of their mean.
     busiest: Option<f64>,
+    /// The seconds after the fault until faulty servers get half of their fair share.
+    back: Option<usize>,
     /// The success of the calls that begin in the 40 s after the fault.
     after: f64,
     per_second: Vec<Second>,
@@ -95,11 +100,18 @@ impl Figures {
         let later = seconds.get(before + fault..).unwrap_or_default();
         let attempts = sum(within, |second| second.attempts);
         latencies.sort_unstable();
-        let percentile = |percent: usize| {
-            let rank = (latencies.len() * percent).div_ceil(100).checked_sub(1)?;
+        let percentile = |per_mille: usize| {
+            let rank = (latencies.len() * per_mille).div_ceil(1000).checked_sub(1)?;
             latencies.get(rank).map(Duration::as_secs_f64)
         };
-        let states = world.scene.servers().into_iter().zip(by_server);
+        let servers = world.scene.servers();
+        let tier = servers.get(..world.scene.first_tier()).unwrap_or_default();
+        let faulty = tier.iter().filter(|state| **state != State::Well).count();
+        let fair = faulty as f64 / tier.len().max(1) as f64;
+        let has_half = |seconds: &[Second]| {
+            sum(seconds, |second| second.at_faulty) >= 0.5 * fair * sum(seconds, |second| second.attempts)
+        };
+        let states = servers.into_iter().zip(by_server);
         let good: Vec<_> = states.filter(|(state, _)| *state == State::Well).map(|(_, count)| count).collect();
         let mean = good.iter().sum::<u64>() as f64 / good.len() as f64;
         Self {
@@ -107,9 +119,11 @@ impl Figures {
             success: share(sum(within, |second| second.succeeded), sum(within, |second| second.calls)),
             at_faulty: share(sum(within, |second| second.at_faulty), attempts),
             attempts_per_call: share(attempts, sum(within, |second| second.calls)),
-            median: percentile(50),
-            p99: percentile(99),
+            median: percentile(500),
+            p99: percentile(990),
+            p999: percentile(999),
             busiest: good.iter().max().map(|most| *most as f64 / mean),
+            back: later.windows(STRETCH).position(has_half),
             after: share(sum(later, |second| second.succeeded), sum(later, |second| second.calls)),
             per_second: seconds,
         }
@@ -132,16 +146,17 @@ impl Endpoints {
         }
         let scenes = or_all(&self.scenes);
         let rules = or_all(&self.rules);
-        let seconds = [BEFORE, fault, AFTER];
-        let steps = seconds.iter().sum::<u64>() * (scenes.len() * rules.len()) as u64;
+        let seconds = |scene: Scene| [if scene == Scene::Silent { 0 } else { BEFORE }, fault, AFTER];
+        let seconds_of = |scene: &Scene| seconds(*scene).iter().sum::<u64>();
+        let steps = scenes.iter().map(seconds_of).sum::<u64>() * rules.len() as u64;
         let mut progress = Progress::new(steps);
         let shown = scenes.iter().map(|scene| {
             let servers = match scene {
-                Scene::Mixed | Scene::Tiers => 2,
+                Scene::Mixed | Scene::Tiers | Scene::FailingTier => 2,
                 scene => scene.servers().len(),
             };
             let rate = self.load * (servers * WORKERS) as f64 / SERVICE;
-            let world = World { scene: *scene, rate, seconds, seed };
+            let world = World { scene: *scene, rate, seconds: seconds(*scene), seed };
             let figures = |rule: &Which| Figures::of(*rule, &world, simulation::simulate(world, *rule, &mut progress));
             Shown { scene: scene.title(), rules: rules.iter().map(figures).collect() }
         });
@@ -160,7 +175,8 @@ fn or_all<T: ValueEnum>(given: &[T]) -> &[T] {
 fn print(out: &mut dyn Write, shown: &[Shown]) -> Result<(), LabError> {
     let time = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |time| text::duration(text::seconds(time)));
     for (number, Shown { scene, rules }) in shown.iter().enumerate() {
-        let columns = ["success", "at faulty", "attempts/call", "median", "p99", "busiest", "afterwards"];
+        let columns =
+            ["success", "at faulty", "attempts/call", "median", "p99", "p99.9", "busiest", "back", "afterwards"];
         let mut table = text::table([*scene].into_iter().chain(columns));
         for figures in rules {
             table.add_row([
@@ -170,7 +186,9 @@ fn print(out: &mut dyn Write, shown: &[Shown]) -> Result<(), LabError> {
                 format!("{:.2}", figures.attempts_per_call),
                 time(figures.median),
                 time(figures.p99),
+                time(figures.p999),
                 figures.busiest.map_or("-".to_owned(), |busiest| format!("{busiest:.2} ×")),
+                figures.back.map_or("-".to_owned(), |seconds| format!("{seconds} s")),
                 text::percent(figures.after),
             ]);
         }

@@ -285,7 +285,7 @@ impl Rule {
     pub(super) fn end_attempt(
         &mut self,
         choice: Choice,
-        health: Health,
+        end: &End,
         after: Duration,
         now: Duration,
         random: &mut CallRandom,
@@ -294,7 +294,7 @@ impl Rule {
         match self {
             Self::Ours(set) => {
                 if let Some(ticket) = ticket {
-                    drop(set.end_ticket(ticket, &End::judged(health, after), now, random));
+                    drop(set.end_ticket(ticket, end, now, random));
                 }
             }
             Self::TowerP2c(servers) => {
@@ -302,7 +302,10 @@ impl Rule {
                 servers[server].update(after.as_secs_f64(), now);
             }
             Self::RoundRobin { .. } => {}
-            Self::Envoy(envoy) => envoy.end_attempt(server, health != Health::Served, now),
+            Self::Envoy(envoy) => {
+                let failed = !matches!(end, End::Judged { health: Health::Served, .. } | End::Abandoned { .. });
+                envoy.end_attempt(server, failed, now);
+            }
         }
     }
 }

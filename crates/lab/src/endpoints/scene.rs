@@ -28,6 +28,16 @@ pub(super) enum Scene {
     Alike,
     /// All three servers of the first tier refuse connections, and two others are the second tier
     Tiers,
+    /// The first request to one of three servers takes half a second
+    OneSlow,
+    /// One of five servers stops, and goes on where it was
+    Stopped,
+    /// One of three servers never answers, from its first request on
+    Silent,
+    /// Three servers stop for a second each minute, one after another
+    Pauses,
+    /// Three servers fail 20 % of the requests each, and two others are the second tier
+    FailingTier,
 }
 
 /// The state of a server during the fault.
@@ -42,6 +52,14 @@ pub(super) enum State {
     Slow(f64),
     /// It refuses connections, and is ten times slower for 20 s from its first request after the fault.
     Cold,
+    /// The first request takes so many times as long.
+    SlowOnce(f64),
+    /// It stops, with the requests that it has.
+    Stopped,
+    /// It answers nothing, and its callers give up.
+    Silent,
+    /// It stops for a second each minute, from this second on.
+    Pauses(u64),
 }
 
 impl Scene {
@@ -56,6 +74,11 @@ impl Scene {
             Self::Cold => "1 of 3 refuses, returns cold",
             Self::Alike => "all fail 40 %",
             Self::Tiers => "a tier of 3 refuses, 2 are left",
+            Self::OneSlow => "one answer of 0.5 s at 1 of 3",
+            Self::Stopped => "1 of 5 stops",
+            Self::Silent => "1 of 3 never answers",
+            Self::Pauses => "3 servers pause 1 s a minute",
+            Self::FailingTier => "a tier of 3 fails 20 %, 2 are left",
         }
     }
 
@@ -77,13 +100,23 @@ impl Scene {
             Self::Cold => vec![State::Cold, State::Well, State::Well],
             Self::Alike => vec![State::Fails(0.4); 5],
             Self::Tiers => refusing(3, 5),
+            Self::OneSlow => vec![State::SlowOnce(25.0), State::Well, State::Well],
+            Self::Stopped => {
+                vec![State::Stopped, State::Well, State::Well, State::Well, State::Well]
+            }
+            Self::Silent => vec![State::Silent, State::Well, State::Well],
+            Self::Pauses => [0, 20, 40].map(State::Pauses).to_vec(),
+            Self::FailingTier => {
+                let fails = State::Fails(0.2);
+                vec![fails, fails, fails, State::Well, State::Well]
+            }
         }
     }
 
     /// Returns the number of servers of the first tier.
     pub(super) fn first_tier(self) -> usize {
         match self {
-            Self::Tiers => 3,
+            Self::Tiers | Self::FailingTier => 3,
             _ => self.servers().len(),
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use reattempt::guard::contract::Health;
+use reattempt::guard::contract::{End, Health};
 use reattempt::profile;
 use reattempt::schedule::{CallRandom, Delays, SharedSchedule};
 use reattempt::{RetryBudget, Verdict};
@@ -75,6 +75,10 @@ enum Event {
     Refused(u64, Refusal),
     Timeout(u64),
     Retry(u64),
+    /// The caller gives up.
+    GivenUp(u64),
+    /// A server goes on after a stop.
+    GoesOn(usize),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +93,8 @@ struct Server {
     waiting: VecDeque<u64>,
     /// The time of its first request after the fault.
     returned: Option<u64>,
+    /// `true` if it has received a request in the fault.
+    was_slow: bool,
 }
 
 struct Attempt {
@@ -134,7 +140,7 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
         rule: which.rule(states.len(), world.scene.first_tier()),
         servers: states
             .into_iter()
-            .map(|state| Server { state, busy: 0, waiting: VecDeque::new(), returned: None })
+            .map(|state| Server { state, busy: 0, waiting: VecDeque::new(), returned: None, was_slow: false })
             .collect(),
         queue: EventQueue::new(),
         calls: HashMap::new(),
@@ -171,6 +177,8 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
                 let failure = Failure::new(FailureKind::Timeout);
                 run.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
             }
+            Event::GivenUp(attempt) => run.give_up(attempt),
+            Event::GoesOn(server) => run.work(server),
             Event::Retry(call) => {
                 if let Some(retries) = run.calls.get_mut(&call).and_then(|call| call.retries.as_mut()) {
                     retries.on_send();
@@ -244,6 +252,8 @@ impl Run {
         self.attempts.insert(attempt, Attempt { call, choice, sent: now });
         if self.state(server) == State::Refuses {
             self.queue.after(nanoseconds(AT_ONCE), Event::Refused(attempt, Refusal::Connection));
+        } else if self.state(server) == State::Silent {
+            self.queue.after(nanoseconds(TIMEOUT), Event::GivenUp(attempt));
         } else if self.servers[server].waiting.len() >= QUEUE {
             self.queue.after(nanoseconds(AT_ONCE), Event::Refused(attempt, Refusal::QueueFull));
         } else {
@@ -255,7 +265,11 @@ impl Run {
 
     /// Lets free workers begin the requests that wait.
     fn work(&mut self, server: usize) {
+        if let Some(until) = self.stops_until(server) {
+            return self.queue.after(until - self.queue.now(), Event::GoesOn(server));
+        }
         let factor = match self.state(server) {
+            State::SlowOnce(factor) if !std::mem::replace(&mut self.servers[server].was_slow, true) => factor,
             State::Slow(factor) => factor,
             _ => 1.0,
         };
@@ -268,6 +282,9 @@ impl Run {
     }
 
     fn done(&mut self, server: usize, attempt: u64) {
+        if let Some(until) = self.stops_until(server) {
+            return self.queue.after(until - self.queue.now(), Event::Done { server, attempt });
+        }
         let fails = match self.state(server) {
             State::Fails(share) => fraction(&mut self.work) < share,
             _ => false,
@@ -286,13 +303,39 @@ impl Run {
         self.work(server);
     }
 
+    /// Returns the time at which a server goes on that stops now.
+    fn stops_until(&self, server: usize) -> Option<u64> {
+        let now = self.queue.now();
+        let [before, fault, _] = self.world.seconds;
+        match self.state(server) {
+            State::Stopped => Some((before + fault) * SECOND),
+            State::Pauses(from) => {
+                let since = (now / SECOND - before) % 60;
+                (since == from).then(|| (now / SECOND + 1) * SECOND)
+            }
+            _ => None,
+        }
+    }
+
+    /// The caller drops the call with its attempt.
+    fn give_up(&mut self, attempt: u64) {
+        let Some(Attempt { call, choice, sent }) = self.attempts.remove(&attempt) else { return };
+        let now = self.queue.now();
+        let [after, time] = [now - sent, now].map(Duration::from_nanos);
+        self.rule.end_attempt(choice, &End::Abandoned { after }, after, time, &mut self.random);
+        if let Some(retries) = self.calls.remove(&call).and_then(|client| client.retries) {
+            let mut retries = retries;
+            retries.take_account().settle(CallEnd::Failed, SERVICE_NAME, &self.budget);
+        }
+    }
+
     /// Ends an attempt, unless the client has given it up.
     fn end_attempt(&mut self, attempt: u64, health: Health, verdict: Verdict) {
         let Some(Attempt { call, choice, sent }) = self.attempts.remove(&attempt) else { return };
         let now = self.queue.now();
         let [after, time] = [now - sent, now].map(Duration::from_nanos);
         let elsewhere = choice.elsewhere;
-        self.rule.end_attempt(choice, health, after, time, &mut self.random);
+        self.rule.end_attempt(choice, &End::judged(health, after), after, time, &mut self.random);
         match verdict.failure() {
             None => self.succeed(call),
             // A failure with a code is an answer.

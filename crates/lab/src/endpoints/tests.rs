@@ -64,6 +64,7 @@ fn five_servers_of_all_kinds_lose_nothing() {
 
 /// A server that returns ten times slower costs no call: the price keeps nearly all calls away until it is warm. Then
 /// its share grows. Round robin loses calls.
+// P-5
 #[test]
 fn cold_server_loses_no_call() {
     for fault in ["10s", "13s"] {
@@ -129,6 +130,65 @@ fn returning_tier_does_not_flap() {
             assert!((1..40).all(|second| after[second] > highest(second) - 0.34), "{load}: {after:?}");
             assert!(after[20..].iter().all(|share| *share > 0.95), "{load}: {after:?}");
         }
+    }
+}
+
+/// After one answer of half a second among 20 ms, a server soon has its share of the calls again.
+// P-1, P-2, field 34, trap 68
+#[test]
+fn slow_answer_is_soon_forgotten() {
+    for seed in [1, 2, 3] {
+        let ours = &figures(&["ours", "--scenes", "one-slow"], seed)[0];
+        assert!(ours.at_faulty > 0.32 && ours.p999.unwrap() < 0.06, "{ours:?}");
+    }
+}
+
+/// A server that stops for 5 or 15 s, as under SIGSTOP, costs no call and is back within 14 s.
+// P-1, P-5, P-6
+#[test]
+fn stopped_server_is_back_soon() {
+    for fault in ["5s", "15s", "60s"] {
+        for seed in [1, 2, 3] {
+            let ours = &figures(&["ours", "--scenes", "stopped", "--fault", fault], seed)[0];
+            assert!(ours.success > 0.999 && ours.after > 0.999, "{ours:?}");
+            assert!(ours.back.unwrap() <= 14, "{fault}: {:?}", ours.back);
+        }
+    }
+}
+
+/// A server that never answers costs a call now and then: less than one in 1,000.
+// P-7, field 33, trap 69
+#[test]
+fn silent_server_costs_few_calls() {
+    for seed in [1, 2, 3] {
+        let ours = &figures(&["ours", "--scenes", "silent"], seed)[0];
+        assert!(ours.success > 0.999 && ours.at_faulty < 0.001, "{ours:?}");
+        assert!(ours.back.unwrap() <= 14, "{ours:?}");
+    }
+}
+
+/// Pauses of a second, one server after another, meet a few calls each. They draw no crowd to the server that has not
+/// paused lately.
+// P-3, trap 68
+#[test]
+fn pauses_meet_few_calls() {
+    for seed in [1, 2, 3] {
+        let ours = &figures(&["ours", "--scenes", "pauses"], seed)[0];
+        assert!(ours.success > 0.999 && ours.p99.unwrap() < 0.05, "{ours:?}");
+    }
+}
+
+/// The first calls after the outage of a tier lose at most 1.4 %. A tier that fails a fifth of the requests loses
+/// hardly a call either, because the third attempt goes to the next tier.
+// T-1, C-3, C-9
+#[test]
+fn failing_tier_loses_few_calls() {
+    for seed in [1, 2, 3] {
+        let dead = &figures(&["ours", "--scenes", "tiers"], seed)[0];
+        let first = &dead.per_second[20];
+        assert!(f64::from(first.succeeded) >= 0.986 * f64::from(first.calls), "{first:?}");
+        let failing = &figures(&["ours", "--scenes", "failing-tier"], seed)[0];
+        assert!(failing.success > 0.997 && failing.at_faulty > 0.84, "{failing:?}");
     }
 }
 

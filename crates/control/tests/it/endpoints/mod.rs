@@ -4,6 +4,7 @@ mod ejections;
 mod load;
 mod model;
 mod picks;
+mod price;
 mod shut;
 mod tiers;
 mod updates;

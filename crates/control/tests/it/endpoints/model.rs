@@ -15,6 +15,9 @@ const ONE: u128 = 65_536;
 struct Known {
     tier: usize,
     latency: Option<(u128, u64)>,
+    /// A lower bound of an unknown latency, and the calls that were open when it was forgotten.
+    at_least: (u128, u64),
+    open: u128,
     failing: (u128, u64),
     in_a_row: u32,
     /// The start of the window, and the failures and calls since then.
@@ -49,13 +52,17 @@ struct Model {
     due: u64,
 }
 
-/// Halves a value every 8,192 ms, with linear interpolation in between.
-fn left(value: u128, since: u64, now: u64) -> u128 {
+/// The times in which latencies and failure rates halve, in milliseconds.
+const LATENCY: u64 = 2048;
+const RATE: u64 = 4096;
+
+/// Halves a value in this time, with linear interpolation in between.
+fn left(value: u128, half_life: u64, since: u64, now: u64) -> u128 {
     let (mut value, mut age) = (value, now.saturating_sub(since));
-    while age >= 8192 && value > 0 {
-        (value, age) = (value / 2, age - 8192);
+    while age >= half_life && value > 0 {
+        (value, age) = (value / 2, age - half_life);
     }
-    value - value * u128::from(age % 8192) / 16_384
+    value - value * u128::from(age % half_life) / u128::from(2 * half_life)
 }
 
 /// Returns the random part of an ejection, up to a fifth of its time.
@@ -66,11 +73,29 @@ fn spread(lasts: u64, random: &mut Mixed) -> u64 {
 
 impl Known {
     fn latency(&self, now: u64) -> Option<u128> {
-        self.latency.map(|(value, since)| left(value, since, now).max(1))
+        self.latency.map(|(value, since)| left(value, LATENCY, since, now).max(1))
+    }
+
+    /// Returns the lower bound, in units of 4,096 × 256 ns.
+    fn at_least(&self, now: u64) -> u128 {
+        left(self.at_least.0, LATENCY, self.at_least.1, now)
+    }
+
+    /// Records an attempt without an answer.
+    fn unanswered(&mut self, sample: u128, now: u64) {
+        let bound = (sample / 4096).min(65_535);
+        if bound > self.at_least(now) {
+            self.at_least = (bound.max(2 * self.at_least.0).min(65_535), now);
+        }
+    }
+
+    /// Returns `true` if it was well at its last attempt.
+    fn was_well(&self) -> bool {
+        self.failing.0 < ONE / 4
     }
 
     fn failing(&self, now: u64) -> u128 {
-        left(self.failing.0, self.failing.1, now)
+        left(self.failing.0, RATE, self.failing.1, now)
     }
 
     fn raise(&mut self, now: u64) {
@@ -94,7 +119,7 @@ impl Known {
             }
         }
         if let Some(until) = self.until.filter(|until| *until <= now) {
-            let well = !self.out && self.failing(now) < ONE / 4;
+            let well = !self.out && self.was_well();
             self.let_in(until, well);
         }
         self.asked = self.asked.filter(|until| *until > now);
@@ -138,22 +163,70 @@ impl Model {
         tiers.into_iter().filter(|(_, names)| !names.is_empty()).collect()
     }
 
+    fn calls(&self, name: &str) -> u128 {
+        self.in_flight.get(name).copied().unwrap_or(0)
+    }
+
+    fn is_measured(&self, name: &str) -> bool {
+        self.calls(name) > self.known[name].open
+    }
+
+    fn is_silent(&self, name: &str, now: u64) -> bool {
+        let known = &self.known[name];
+        known.latency.is_none() && (self.is_measured(name) || known.at_least(now) > 0)
+    }
+
     fn is_cheaper(&self, one: &str, other: &str, now: u64) -> bool {
-        let [(mine, my_calls), (theirs, their_calls)] =
-            [one, other].map(|name| (self.known[name].latency(now), self.in_flight.get(name).copied().unwrap_or(0)));
+        let [mine, theirs] = [one, other].map(|name| self.known[name].latency(now));
+        let [my_bound, their_bound] = [one, other].map(|name| self.known[name].at_least(now) * 4096);
+        let both = mine.is_some() == theirs.is_some();
         let (mine, theirs) = match (mine, theirs) {
-            (None, None) => (1, 1),
-            (None, Some(theirs)) if my_calls == 0 => (theirs, theirs),
-            (None, Some(_)) => return false,
-            (Some(mine), None) if their_calls == 0 => (mine, mine),
-            (Some(_), None) => return true,
+            (None, None) => (my_bound.max(1), their_bound.max(1)),
+            (None, Some(_)) if self.is_measured(one) => return false,
+            (Some(_), None) if self.is_measured(other) => return true,
+            (None, Some(theirs)) => (my_bound.max(theirs), theirs),
+            (Some(mine), None) => (mine, their_bound.max(mine)),
             (Some(mine), Some(theirs)) => (mine, theirs),
         };
-        let price = |name: &str, latency: u128, calls: u128| {
-            // The price is in units of 1 / 1,024; 32 / 65,536 = 1 / 2,048.
-            latency * (calls + 1) * (1024 + self.known[name].failing(now) / 2)
+        let [low, high] = [mine.min(theirs), mine.max(theirs)];
+        let (mine, theirs) = match (both, high - low > low / 2) {
+            (false, _) => (mine, theirs),
+            (true, true) => (mine.min(8 * low), theirs.min(8 * low)),
+            (true, false) => (1, 1),
         };
-        price(one, mine, my_calls) < price(other, theirs, their_calls)
+        let price = |name: &str, latency: u128| {
+            // The price is in units of 1 / 1,024; 32 / 65,536 = 1 / 2,048.
+            latency * (self.calls(name) + 1) * (1024 + self.known[name].failing(now) / 2)
+        };
+        price(one, mine) < price(other, theirs)
+    }
+
+    /// Returns one of a pair of this tier, or another one if neither has answered so far.
+    fn better<'a>(
+        &self,
+        (one, other): (&'a String, &'a String),
+        (tier, tried): (&[&'a String], &[String]),
+        now: u64,
+        random: &mut Mixed,
+    ) -> &'a String {
+        let picked = if self.is_cheaper(other, one, now) { other } else { one };
+        if !(self.is_silent(one, now) && self.is_silent(other, now)) {
+            return picked;
+        }
+        let from =
+            |start: usize| (start..start + tier.len()).map(|place| (place % tier.len(), tier[place % tier.len()]));
+        let mut last = 0;
+        for _ in 0..4 {
+            let start = (u128::from(random.next_u64() >> 32) * tier.len() as u128) >> 32;
+            let mut untried = from(usize::try_from(start).unwrap()).filter(|(_, name)| !tried.contains(name));
+            let (place, name) = untried.next().unwrap();
+            if !self.is_silent(name, now) {
+                return name;
+            }
+            last = place;
+        }
+        let mut answering = from(last).take(16).map(|(_, name)| name);
+        answering.find(|name| !self.is_silent(name, now) && !tried.contains(name)).map_or(picked, |name| name)
     }
 
     /// Returns `true` if the first tier in service shares the picks with a later one.
@@ -166,24 +239,25 @@ impl Model {
     fn pick<'a>(&'a self, tried: &[String], now: u64, random: &mut Mixed) -> Option<(String, bool)> {
         let tiers = self.tiers();
         let first = tiers.first()?;
-        let draws = |(number, tier): &(usize, Vec<&String>), random: &mut Mixed| {
+        let draws = |(number, tier): &(usize, Vec<&'a String>), random: &mut Mixed| {
             let mut drawn = || {
                 let (bits, length) = (random.next_u64(), tier.len() as u64);
                 let below = |bits: u64, bound: u64| (u128::from(bits) * u128::from(bound)) >> 32;
                 let from = |start: u128| {
                     let start = usize::try_from(start).unwrap();
-                    (start..start + tier.len()).map(|place| (place as u128, tier[place % tier.len()].clone()))
+                    (start..start + tier.len()).map(|place| (place as u128, tier[place % tier.len()]))
                 };
                 let (place, one) = from(below(bits >> 32, length)).find(|(_, name)| !tried.contains(name))?;
                 let others = from(place + 1 + below(bits & 0xffff_ffff, length - 1));
                 let mut others = others.map(|(_, name)| name);
-                let other = others.find(|name| !tried.contains(name) && *name != one);
-                Some(other.filter(|other| self.is_cheaper(other, &one, now)).unwrap_or(one))
+                let other = others.find(|name| !tried.contains(name) && **name != *one);
+                Some(other.map_or(one, |other| self.better((one, other), (tier, tried), now, random)))
             };
             let one = drawn()?;
-            // Of a failing majority that is in service, a second pair is drawn.
-            match self.majority[number] {
-                true => drawn().filter(|other| self.is_cheaper(other, &one, now)).or(Some(one)),
+            // Of a failing majority that is in service, and instead of an endpoint that often fails, a second pair is
+            // drawn.
+            match self.majority[number] || self.known[one].failing(now) >= ONE / 4 {
+                true => drawn().filter(|other| self.is_cheaper(other, one, now)).or(Some(one)),
                 false => Some(one),
             }
         };
@@ -197,17 +271,24 @@ impl Model {
             let number = tiers.iter().find(stops).map_or(tiers[last].0, |tier| tier.0);
             if number != first.0 {
                 let tier = tiers.iter().find(|tier| tier.0 == number)?;
-                picked = draws(tier, random).filter(|name| self.known[name].failing(now) < ONE / 4);
+                picked = draws(tier, random).filter(|name| self.known[*name].failing(now) < ONE / 4);
             }
         }
-        let picked = picked.or_else(|| tiers.iter().find_map(|tier| draws(tier, random)));
+        // Of each tier but the last, a call tries two before the next tier, and then the others.
+        let tried_in = |number: usize| {
+            let known = self.known.iter();
+            known.filter(|(name, known)| known.tier == number && tried.contains(name)).count()
+        };
+        let (last, earlier) = tiers.split_last().unwrap();
+        let fresh = earlier.iter().filter(|(number, _)| tried_in(*number) < 2).chain([last]);
+        let picked = picked.or_else(|| fresh.chain(earlier).find_map(|tier| draws(tier, random)));
         let picked = picked.unwrap_or_else(|| {
             let cheaper =
                 |best: &'a String, next: &'a String| if self.is_cheaper(next, best, now) { next } else { best };
-            first.1.iter().copied().reduce(cheaper).unwrap().clone()
+            first.1.iter().copied().reduce(cheaper).unwrap()
         });
-        let left = tiers.iter().flat_map(|tier| &tier.1).any(|name| **name != picked && !tried.contains(name));
-        Some((picked, left))
+        let left = tiers.iter().flat_map(|tier| &tier.1).any(|name| *name != picked && !tried.contains(name));
+        Some((picked.clone(), left))
     }
 
     fn end_ticket(
@@ -219,20 +300,28 @@ impl Model {
         random: &mut Mixed,
     ) -> Vec<EndpointEvent> {
         let now = u64::try_from(exact.as_millis()).unwrap();
-        let sample = (after.as_nanos() / 256).clamp(1, u32::MAX.into());
+        let sample = (after.as_nanos() / 256).clamp(1, (1 << 31) - 1);
         let Some(known) = self.known.get_mut(name) else { return vec![] };
         let latency = known.latency;
         let (weight, wait) = match outcome {
             Outcome::Unsent => return vec![],
             Outcome::Abandoned => {
-                if latency.is_some_and(|(value, since)| sample > left(value, since, now)) {
-                    known.latency = Some((sample, now));
+                match latency {
+                    Some((value, since)) => {
+                        let sample = sample.min(2 * value);
+                        if sample > left(value, LATENCY, since, now) {
+                            known.latency = Some((sample, now));
+                        }
+                    }
+                    None => known.unanswered(sample, now),
                 }
                 return vec![];
             }
             Outcome::Served => {
-                let above = latency.map_or(0, |(value, since)| left(value.saturating_sub(sample), since, now));
-                known.latency = Some((sample + above, now));
+                let (value, since) = latency.unwrap_or((sample, now));
+                let sample = sample.min(2 * value);
+                known.latency = Some((sample + left(value.saturating_sub(sample), LATENCY, since, now), now));
+                (known.at_least, known.open) = ((0, 0), 0);
                 if known.failing.0 > 0 || known.in_a_row > 0 || known.marked || known.unreachable_marked {
                     let failing = known.failing(now);
                     known.failing = (failing - failing.div_ceil(8), now);
@@ -255,7 +344,10 @@ impl Model {
             Outcome::Failed => (1, None),
             Outcome::Asked(wait) => (1, Some(wait)),
         };
-        known.latency = latency.map(|(value, _)| (value.max(sample), now));
+        match latency {
+            Some((value, _)) => known.latency = Some((value.max(sample.min(2 * value)), now)),
+            None => known.unanswered(sample, now),
+        }
         known.raise(now);
         let sent = now.saturating_sub(u64::try_from(after.as_millis()).unwrap());
         if outcome == Outcome::NotConnected && !known.unreachable_marked {
@@ -304,7 +396,7 @@ impl Model {
         }
         if let Some(reason) = reason {
             if ejects {
-                let times = [5_000, 10_000, 20_000, 30_000];
+                let times = [5_000, 10_000];
                 known.until = Some(Known::lasts(&mut known.strikes, known.since, &times, now, &mut { drawn }));
             }
             if known.until.is_some() {
@@ -351,22 +443,26 @@ impl Model {
                 let Some(known) = self.known.get_mut(name).filter(|known| known.tier == tier) else {
                     continue;
                 };
-                if was && !majority && known.until.is_some() && known.failing(now) < ONE / 4 {
+                if was && !majority && known.until.is_some() && known.was_well() {
                     known.let_in(now, true);
                 }
                 let shut = known.asked.is_some() || (known.unreachable.is_some() && !tries);
                 let is_out = !all && (shut || (known.until.is_some() && !most_fail));
                 let was_out = std::mem::replace(&mut known.out, is_out);
                 known.lost &= is_out;
-                let name = || name.as_str().into();
+                let shown = || name.as_str().into();
                 if known.out && !was_out {
                     events.push(EndpointEvent::Ejected {
-                        name: name(),
+                        name: shown(),
                         reason: known.ejected().unwrap().1,
                         lasts: Duration::from_millis(known.ejected().unwrap().0 - now),
                     });
                 } else if was_out && !known.out {
-                    events.push(EndpointEvent::Returned { name: name() });
+                    if known.ejected().is_none() {
+                        (known.latency, known.at_least, known.failing) = (None, (0, 0), (0, 0));
+                        known.open = self.in_flight.get(name).copied().unwrap_or(0);
+                    }
+                    events.push(EndpointEvent::Returned { name: shown() });
                 }
             }
             let of_tier = |known: &Known| known.tier == tier;

@@ -29,6 +29,7 @@ fn in_service(set: &Set, now: Duration) -> Vec<String> {
 #[test]
 fn lost_connection_counts_as_two_failures() {
     let set = set_of(3);
+    judge(&set, "1", Health::Served, ms(1));
     for event in 1..=3_u32 {
         let sent = secs(1) * event;
         let tickets: Vec<_> = (0..100).map(|_| ticket_of(&set, "1", sent)).collect();

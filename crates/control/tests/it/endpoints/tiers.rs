@@ -128,3 +128,76 @@ fn last_tier_keeps_half() {
     // The first endpoint that returns is not held up by the failing last tier.
     assert_share(&set, secs(6), 1.0);
 }
+
+/// A call that has tried two endpoints of a tier goes to the next one, ejected or not, and then to those that are left.
+// T-1, E-1
+#[test]
+fn two_tried_go_to_the_next_tier() {
+    let set = tiers_of(4);
+    set.update(
+        (0..4).map(|number| (0, number.to_string())).chain([
+            (1, "x".into()),
+            (1, "y".into()),
+            (1, "z".into()),
+            (2, "s".into()),
+        ]),
+        |_| (),
+        ms(0),
+    );
+    for dead in [vec![], vec!["0", "1"]] {
+        dead.iter().for_each(|name| drop(judge(&set, name, Health::NotConnected, ms(1))));
+        for seed in 0..100 {
+            let (mut trail, mut random, mut names) = (Trail::new(), Mixed(seed), String::new());
+            for name in &dead {
+                trail.push(view(&set, name, ms(1)).id);
+            }
+            for _ in dead.len()..8 {
+                let picked = pick(&set, &trail, ms(2), &mut random);
+                trail.push(picked.ticket.id());
+                names.push(match &**picked.ticket.name() {
+                    "x" | "y" | "z" => 'x',
+                    "s" => 's',
+                    _ => '0',
+                });
+            }
+            let expected = if dead.is_empty() { "00xxs00x" } else { "xxs00x" };
+            assert_eq!(names, expected);
+        }
+    }
+}
+
+/// A call whose key is known to one tier stays there: at untried endpoints first, then at the cheapest. If none of the
+/// tier is in service, it is sent nowhere.
+// E-2, trap 71
+#[test]
+fn bound_call_stays_in_its_tier() {
+    let set = tiers_of(3);
+    let tier = |pick: &Pick<()>| (pick.tier.unwrap().number, pick.tier.unwrap().elsewhere, pick.elsewhere);
+    for seed in 0..100 {
+        let (mut trail, mut random) = (Trail::new(), Mixed(seed));
+        let first = pick(&set, &trail, ms(1), &mut random);
+        assert_eq!(tier(&first), (0, true, true));
+        trail.push(first.ticket.id());
+        trail.stay_in(0);
+        for left in [true, false, false, false] {
+            let next = pick(&set, &trail, ms(1), &mut random);
+            assert_eq!(tier(&next), (0, left, left));
+            assert_eq!(trail.contains(next.ticket.id()), trail.ids().len() >= 3);
+            trail.push(next.ticket.id());
+        }
+    }
+    let mut trail = Trail::new();
+    trail.stay_in(0);
+    kill_all(&set, &["0", "1"], ms(1));
+    assert_eq!(
+        tier(&pick(&set, &trail, ms(2), &mut Mixed(1))),
+        (0, false, false),
+        "two thirds of the calls spill over"
+    );
+    kill(&set, "2", ms(2));
+    assert_eq!(out(&set, ms(3)), ["0", "1", "2"]);
+    assert!(set.pick(&trail, ms(3), &mut Mixed(1)).is_none());
+    trail.stay_in(1);
+    assert_eq!(tier(&pick(&set, &trail, ms(3), &mut Mixed(1))), (1, true, true));
+    assert_eq!(pick(&set_of(2), &Trail::new(), ms(1), &mut Mixed(1)).tier, None);
+}

@@ -204,9 +204,18 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
         let tried = &*retrying.tried;
         let proven = facts.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
-        if facts.from_fallback || (!proven && tried.pick().is_some_and(|pick| pick.tiered)) {
-            // Only the server or tier that received the key recognises it (D-17).
-            self.context.void_key();
+        let mut elsewhere = tried.follow(retrying.trail) && !facts.from_fallback;
+        // Only the server or tier that received the key recognises it (D-17).
+        match tried.pick().and_then(|pick| pick.tier) {
+            _ if facts.from_fallback => self.context.void_key(),
+            Some(tier) if !proven && self.context.needs_key() => {
+                retrying.trail.stay_in(tier.number);
+                elsewhere = tier.elsewhere;
+                if !tier.elsewhere {
+                    self.context.void_key();
+                }
+            }
+            _ => {}
         }
         let error = result.as_ref().err().map(T::Mode::view);
         *retrying.fresh = in_use::FRESH_RETRIES.is_begun() && lost_http1(&classification, &facts, error);
@@ -219,7 +228,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             source_failed: error.is_some()
                 && self.saved.as_ref().and_then(Saved::body).is_some_and(ReplayBody::source_failed),
             replayable: self.saved.as_ref().is_some_and(Saved::at_hand),
-            elsewhere: tried.follow(retrying.trail) && !facts.from_fallback,
+            elsewhere,
             sent_at: self.sent_at,
             ..FailedAttempt::new(classification, "", Duration::ZERO)
         };

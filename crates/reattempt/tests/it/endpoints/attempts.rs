@@ -7,7 +7,7 @@ use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{CircuitBreaker, GuardLayer, Refused};
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, RetryBudget, RetryLayer, StopReason};
-use reattempt_testing::secs;
+use reattempt_testing::{ms, secs};
 use tokio::time::Instant;
 use tower::Layer;
 
@@ -183,5 +183,24 @@ async fn unready_endpoint_is_a_failed_attempt() {
     let client = layer.layer(never.balanced());
     for _ in 0..20 {
         assert_eq!(client.send(get()).await.unwrap().status(), StatusCode::OK);
+    }
+}
+
+/// A client that is never ready costs one call, whose caller gives up, and not each second one: the wait is a lower
+/// bound of its latency. The same holds for a server that accepts calls and never answers.
+// P-7, field 33, trap 69
+#[tokio::test(start_paused = true)]
+async fn silent_endpoint_costs_few_calls() {
+    for silent in [Does::NeverReady, Does::Hang] {
+        let cluster = Cluster::of([silent, WELL]);
+        let client = cluster.balanced();
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..200 {
+            let client = client.clone();
+            calls.spawn(async move { tokio::time::timeout(secs(1), client.send(get())).await.is_err() });
+            tokio::time::sleep(ms(50)).await;
+        }
+        let lost = calls.join_all().await.into_iter().filter(|is_lost| *is_lost).count();
+        assert!((1..=2).contains(&lost), "{lost} with {silent:?}");
     }
 }

@@ -158,6 +158,41 @@ async fn keyed_post_stays_in_its_tier() {
     }
 }
 
+/// A key is good for the tier that may have it, until that tier has no untried server in service. So the first tier's
+/// well server answers each POST that its others have failed, and no POST reaches both tiers.
+// E-2, T-1, field 32, trap 71
+#[tokio::test(start_paused = true)]
+async fn keyed_post_is_retried_in_its_tier() {
+    for (hedged, failing) in
+        [(false, Does::Status(503)), (false, Does::Reset), (true, Does::Status(503)), (true, Does::Reset)]
+    {
+        let cluster = Cluster::of([failing, failing, WELL, WELL, WELL, WELL]);
+        let [first, second] = [0..3, 3..6].map(|tier| tier.map(|server| format!("http://{server}")));
+        let endpoints = Endpoints::urls(first).unwrap().or_else_urls(second).unwrap();
+        let layer = EndpointsLayer::with(Http::new(), endpoints);
+        let set = layer.layer(cluster.client(""));
+        let retries = RetryLayer::new(policy(3));
+        let hedges = HedgeLayer::new(HedgePolicy::http().delay(secs(9)).boxed_errors());
+        let mut retried = 0;
+        for number in 0..60 {
+            let post = Request::post("http://0/").header("idempotency-key", format!("\"{number}\""));
+            let post = post.extension(Deadline::after(secs(60))).body(Body::from("charge")).unwrap();
+            let answer = match hedged {
+                true => retries.layer(hedges.layer(set.clone())).send(post).await,
+                false => retries.layer(set.clone()).send(post).await,
+            };
+            assert_eq!(answer.unwrap().status(), 200, "{failing:?}, hedged: {hedged}");
+            let seen: Vec<u32> = cluster.seen().iter().map(|name| name.parse().unwrap()).collect();
+            assert!(
+                seen.iter().all(|server| (*server < 3) == (seen[0] < 3)),
+                "{failing:?}, hedged: {hedged}: {seen:?}"
+            );
+            retried += usize::from(seen.len() > 1);
+        }
+        assert!(retried >= 4, "{failing:?}, hedged: {hedged}: {retried}");
+    }
+}
+
 /// A hedge layer between the retry layer and the set does not hide the tier of an attempt. That attempt ejects the
 /// first tier, so a retry with the same key would go to the other tier.
 // E-2
