@@ -43,10 +43,10 @@ pub const WELL: Does = Does::Answer(Duration::from_millis(10));
 
 /// The servers by name, and the attempts that they have received. Clones share the cluster.
 #[derive(Clone, Default)]
-pub struct Cluster(Arc<Mutex<State>>);
+pub struct Cluster(Arc<Mutex<ClusterState>>);
 
 #[derive(Default)]
-struct State {
+struct ClusterState {
     does: HashMap<String, Does>,
     seen: Vec<(String, Instant)>,
     /// The number of clients in use, without dropped ones.

@@ -25,20 +25,20 @@ use tower::{BoxError, Service};
 
 pub use reattempt_testing::ms;
 
-pub type ScriptedBody = StreamBody<Frames>;
+pub type ScriptedBody = StreamBody<StepFrames>;
 pub type Answer = Response<ScriptedBody>;
 pub type Reply = Response<GrpcBody<ScriptedBody>>;
 
 /// The frames of a body.
-pub struct Frames(Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>);
+pub struct StepFrames(Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>);
 
-impl fmt::Debug for Frames {
+impl fmt::Debug for StepFrames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Frames")
+        f.write_str("StepFrames")
     }
 }
 
-impl Stream for Frames {
+impl Stream for StepFrames {
     type Item = Result<Frame<Bytes>, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -73,7 +73,7 @@ pub fn body(steps: impl IntoIterator<Item = Step>) -> ScriptedBody {
             return Some((frame, steps));
         }
     });
-    StreamBody::new(Frames(Box::pin(frames)))
+    StreamBody::new(StepFrames(Box::pin(frames)))
 }
 
 /// Returns headers that are not the end, followed by these frames.
@@ -131,9 +131,9 @@ pub fn lost(error: impl Into<BoxError>) -> Lost {
 type Script = dyn Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync;
 
 #[derive(Clone)]
-pub struct Server(Arc<State>);
+pub struct Server(Arc<GrpcServerState>);
 
-struct State {
+struct GrpcServerState {
     began: Instant,
     script: Box<Script>,
     seen: Mutex<Vec<(Duration, HeaderMap)>>,
@@ -143,7 +143,7 @@ impl Server {
     /// Creates a server with this script.
     pub fn by(script: impl Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync + 'static) -> Self {
         let (began, script, seen) = (Instant::now(), Box::new(script), Mutex::default());
-        Self(Arc::new(State { began, script, seen }))
+        Self(Arc::new(GrpcServerState { began, script, seen }))
     }
 
     /// Creates a server that responds at once.

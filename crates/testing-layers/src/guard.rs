@@ -14,10 +14,10 @@ use crate::calls::{Body, request};
 
 /// A guard with a log. Clones share it.
 #[derive(Clone, Default)]
-pub struct Recorder(Arc<Mutex<State>>);
+pub struct Recorder(Arc<Mutex<RecorderState>>);
 
 #[derive(Default)]
-struct State {
+struct RecorderState {
     log: Vec<String>,
     latencies: Vec<Duration>,
     holds: bool,
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Recorder {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RecorderState> {
         self.0.lock().unwrap()
     }
 

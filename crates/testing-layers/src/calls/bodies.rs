@@ -19,13 +19,13 @@ use tokio::time::{Interval, interval};
 pub type AnswerBody = BoxBody<Bytes, io::Error>;
 
 /// Returns a body that yields one of these frames per poll.
-pub fn of_frames<E>(frames: impl IntoIterator<Item = Result<&'static str, E>>) -> Frames<E> {
-    Frames(frames.into_iter().collect())
+pub fn of_frames<E>(frames: impl IntoIterator<Item = Result<&'static str, E>>) -> FrameList<E> {
+    FrameList(frames.into_iter().collect())
 }
 
-pub struct Frames<E>(VecDeque<Result<&'static str, E>>);
+pub struct FrameList<E>(VecDeque<Result<&'static str, E>>);
 
-impl<E: Unpin> Body for Frames<E> {
+impl<E: Unpin> Body for FrameList<E> {
     type Data = Bytes;
     type Error = E;
 

@@ -132,7 +132,7 @@ impl Seen {
 
 type Script = Box<dyn Fn(usize, &Parts) -> Act + Send + Sync>;
 
-struct State {
+struct HttpServerState {
     began: Instant,
     script: Script,
     seen: Mutex<Vec<Seen>>,
@@ -141,14 +141,14 @@ struct State {
 }
 
 pub struct Server {
-    state: Arc<State>,
+    state: Arc<HttpServerState>,
     ready: bool,
 }
 
 impl Server {
     /// Creates a server that follows `script`, which gets the arrival's number, from 1, and its head.
     pub fn by(script: impl Fn(usize, &Parts) -> Act + Send + Sync + 'static) -> Self {
-        let state = State {
+        let state = HttpServerState {
             began: Instant::now(),
             script: Box::new(script),
             seen: Mutex::default(),
@@ -261,7 +261,7 @@ async fn perform(mut act: Act) -> Result<Answer, io::Error> {
 }
 
 struct UnderWay<'a> {
-    state: &'a State,
+    state: &'a HttpServerState,
     over: bool,
 }
 
