@@ -13,11 +13,17 @@ pub struct Reader {
     exporter: InMemoryMetricExporter,
 }
 
-impl Reader {
-    pub fn new() -> Self {
+impl Default for Reader {
+    fn default() -> Self {
         let exporter = InMemoryMetricExporter::default();
         let reader = PeriodicReader::builder(exporter.clone()).build();
         Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), exporter }
+    }
+}
+
+impl Reader {
+    pub fn new() -> Self {
+        Self::default()
     }
 
     pub fn metrics(&self) -> GrpcMetrics {
