@@ -1,7 +1,7 @@
 //! Fuzzes the answers of look-ups of endpoints.
 #![no_main]
 
-#[path = "../../crates/reattempt/tests/it/endpoints/any/answer.rs"]
+#[path = "../../crates/endpoints/tests/it/any/answer.rs"]
 mod answer;
 #[allow(dead_code, reason = "another target reads more")]
 #[path = "../../crates/replay/tests/it/heads/input.rs"]

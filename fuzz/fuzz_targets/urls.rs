@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "another target reads more")]
 #[path = "../../crates/replay/tests/it/heads/input.rs"]
 mod input;
-#[path = "../../crates/reattempt/tests/it/endpoints/any/url.rs"]
+#[path = "../../crates/endpoints/tests/it/any/url.rs"]
 mod url;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| url::check(data));

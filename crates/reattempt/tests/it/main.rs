@@ -10,8 +10,6 @@
 
 mod calls;
 mod confirming;
-mod endpoints;
-mod fallback;
 #[cfg(feature = "tonic")]
 mod grpc;
 #[cfg(feature = "tonic")]
@@ -20,23 +18,15 @@ mod hedge;
 #[cfg(feature = "reqwest")]
 mod hedge_wire;
 mod linger;
-#[cfg(feature = "opentelemetry")]
-mod metrics;
 mod operation;
-mod pace;
 mod policies;
 mod profiles;
 mod regressions;
 #[cfg(feature = "reqwest")]
 mod reqwest_calls;
-#[cfg(feature = "reqwest")]
-mod resume;
 #[cfg(feature = "tonic")]
 mod service_config;
-mod shed;
 mod stacks;
-#[cfg(all(feature = "opentelemetry", feature = "tracing"))]
-mod telemetry;
 mod tenants;
 #[cfg(feature = "tracing")]
 mod tracing;

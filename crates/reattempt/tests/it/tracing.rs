@@ -1,9 +1,7 @@
 //! Tests of the observer that writes `tracing` events: what a person finds in the log.
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,48 +12,14 @@ use reattempt::observe::{Event, Observer, TracingObserver};
 use reattempt::{RetryLayer, RetryPolicy, StopReason};
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_fixed::Constant;
+use reattempt_testing_layers::TracingLog;
 use tower::{Layer, ServiceExt, service_fn};
-use tracing::subscriber::DefaultGuard;
 
 type Body = Full<Bytes>;
 
-/// A log that stores what is written.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Records every event of this thread, until the guard is dropped.
-    pub(crate) fn subscribe(&self) -> DefaultGuard {
-        let log = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_ansi(false)
-            .without_time()
-            .with_writer(move || log.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
-    }
-
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| line.trim().to_owned()).collect()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Returns the log of one call with these responses.
 async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
-    let log = Log::default();
+    let log = TracingLog::default();
     let _guard = log.subscribe();
 
     let seen = AtomicUsize::new(0);
@@ -73,7 +37,7 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
 
 #[test]
 fn breaker_that_opens_warns() {
-    let log = Log::default();
+    let log = TracingLog::default();
     let _guard = log.subscribe();
     let breaker = CircuitBreaker::rate().seed(1).with_name("stock").on_state_change(TracingObserver::on_state_change);
     breaker.isolate_at("one.example", Duration::ZERO);
@@ -119,7 +83,7 @@ async fn giving_up_warns_permanent_does_not() {
 
 #[test]
 fn call_that_is_not_sent_gives_nothing_up() {
-    let log = Log::default();
+    let log = TracingLog::default();
     let _guard = log.subscribe();
     let event = Event::GaveUp { attempts: 0, reason: StopReason::DeadlineExceeded };
     TracingObserver.on_event("one.example", &event);

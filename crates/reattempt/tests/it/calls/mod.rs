@@ -1,7 +1,5 @@
 //! Tests of whole calls through the public API, against a scripted server under a paused clock.
 
-pub(crate) mod support;
-
 mod auto_traits;
 mod bodies;
 mod boxed;
@@ -36,3 +34,5 @@ mod sharing;
 mod shedding;
 mod stock;
 mod timeouts;
+
+pub(crate) use reattempt_testing_layers::calls as support;

@@ -16,6 +16,6 @@ mod hostile;
 mod inbound;
 mod lost;
 mod peek_trailers;
-pub(crate) mod reset;
 mod sorting;
-pub(crate) mod support;
+
+pub(crate) use reattempt_testing_layers::{grpc as support, resets as reset};

@@ -1,8 +1,6 @@
 //! Tests of `reqwest::Client` under the retry layer: redirects that hide what was carried out, the memory of kept
 //! bodies, and the name of a destination.
 
-pub(crate) mod server;
-
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
@@ -16,10 +14,9 @@ use reattempt::{CallOptions, Http, Report, ReqwestExt, Retry, RetryBudget, Retry
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
+use reattempt_testing_layers::loopback::{answer, nobody, scripted, see_other, seen};
 use reqwest::{Client, Method, Request, redirect};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
-
-use server::{answer, nobody, scripted, see_other, seen};
 
 /// Returns all defaults except the delay, which is zero.
 fn policy() -> RetryPolicy<Http, Constant> {

@@ -1,0 +1,26 @@
+//! Tests of several servers behind one client: which of them get attempts, and what discovery does.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod abuse;
+mod any;
+mod attempts;
+mod bad_input;
+mod changes;
+mod discovery;
+mod frames;
+mod hedges;
+mod in_flight;
+mod loopback;
+mod metrics;
+mod moves;
+mod seen;
+mod standard;
+mod untried;
+mod urls;
