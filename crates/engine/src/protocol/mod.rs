@@ -68,7 +68,7 @@ pub(crate) use call_start::CallStart;
 pub(crate) use call_types::{AnswerOf, CallTypes, ResultOf, Types};
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use drain_body::DrainBody;
-pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
+pub(crate) use errors::{not_sent, refusal_in, verdict_of_error};
 pub(crate) use facts::terms_of;
 pub use facts::{ReadRequest, RequestProtocol};
 pub use message::SavedRequest;

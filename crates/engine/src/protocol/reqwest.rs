@@ -14,7 +14,7 @@ use reqwest::{Body, Request, Response, ResponseBuilderExt, Url};
 
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay, RequestProtocol, Saved,
-    is_refused_here, proof,
+    errors::is_refused_here, proof,
 };
 use crate::call::in_use;
 use crate::call::options::CallOptions;

@@ -7,6 +7,7 @@
 
 mod buffer;
 mod pairs;
+mod shapes;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -210,8 +211,36 @@ impl SavedHead {
         Some(target)
     }
 
+    fn parse_headers(&self, buffer: &Bytes, pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
+        let mark = shapes::mark(pairs.clone());
+        if let Some(mut blank) = shapes::blank(mark)
+            && self.fill(buffer, pairs.clone(), &mut blank).is_some()
+        {
+            *headers = blank;
+            return Some(());
+        }
+        self.append_all(buffer, pairs, headers)?;
+        shapes::learn(mark, headers);
+        Some(())
+    }
+
+    /// Sets the values of a map with this head's names. Returns `None` if its names differ.
+    #[inline]
+    fn fill(&self, buffer: &Bytes, mut pairs: Pairs<'_>, blank: &mut HeaderMap) -> Option<()> {
+        let mut shared = self.shared();
+        let mut places = blank.iter_mut();
+        while let Some((name, value)) = pairs.next() {
+            let (held, place) = places.next()?;
+            if held.as_str().as_bytes() != name {
+                return None;
+            }
+            *place = restored(buffer, &pairs, value, &mut shared)?;
+        }
+        places.next().is_none().then_some(())
+    }
+
     #[inline(never)]
-    fn parse_headers(&self, buffer: &Bytes, mut pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
+    fn append_all(&self, buffer: &Bytes, mut pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
         headers.try_reserve(self.names.into()).ok()?;
         let mut shared = self.shared();
         while let Some((name, value)) = pairs.next() {

@@ -7,6 +7,7 @@ pub(super) const LENGTHS: usize = 8;
 const SHARED: u64 = u32::MAX as u64;
 
 /// An iterator over the pairs in the rest of a buffer. The second string is `None` if it is shared.
+#[derive(Clone)]
 pub(super) struct Pairs<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Pairs<'a> {

@@ -22,7 +22,7 @@ mod scene;
 
 use std::collections::BTreeMap;
 
-use running::{Ended, play};
+use running::{Ended, Trace, play};
 use scene::Scene;
 
 use crate::stacks::number;
@@ -35,14 +35,19 @@ const LONGEST_NAME: usize = 255;
 #[test]
 fn owner_is_served_as_it_is_alone() {
     let first = number("REATTEMPT_TENANTS_SEED", 0);
+    let scenes = number("REATTEMPT_TENANTS", 240);
     let mut broken: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for seed in first..first.saturating_add(number("REATTEMPT_TENANTS", 240)) {
+    let mut planned = 0;
+    for seed in first..first.saturating_add(scenes) {
         let scene = Scene::of(seed);
-        if let Err(case) = judge(&scene) {
+        let (is_planned, judged) = judge(&scene);
+        planned += u64::from(is_planned);
+        if let Err(case) = judged {
             let kind = format!("{:?} against {:?}, table {:?}", scene.attack, scene.guarding, scene.table);
             broken.entry(kind).or_default().push(format!("seed {seed}, hedged {}: {case}", scene.hedged));
         }
     }
+    assert!(planned * 50 >= scenes * 49, "only {planned} of {scenes} scenes are as planned without the hostile owner");
     let lines: Vec<_> =
         broken.iter().map(|(kind, cases)| format!("{kind}: {} scenes, such as {}", cases.len(), cases[0])).collect();
     assert!(
@@ -53,13 +58,18 @@ fn owner_is_served_as_it_is_alone() {
     );
 }
 
-fn judge(scene: &Scene) -> Result<(), String> {
+/// Plays a scene with and without the hostile owner. The first value is `true` if the other owner's calls alone end as
+/// planned: few draws have so many failures in a row that they open their own breaker.
+fn judge(scene: &Scene) -> (bool, Result<(), String>) {
     let (alone, beside) = (play(scene, false), play(scene, true));
-    for (call, ended) in scene.calls.iter().zip(&alone.calls) {
+    let is_planned = scene.calls.iter().zip(&alone.calls).all(|(call, ended)| {
         let made = ended.attempts.len();
-        let as_planned = made == call.acts.len() || (scene.hedged && made > call.acts.len());
-        assert!(ended.outcome == "200 OK" && as_planned, "alone: {ended:?}, {call:?}, {scene:?}");
-    }
+        ended.outcome == "200 OK" && (made == call.acts.len() || (scene.hedged && made > call.acts.len()))
+    });
+    (is_planned, compare(scene, &alone, &beside))
+}
+
+fn compare(scene: &Scene, alone: &Trace, beside: &Trace) -> Result<(), String> {
     if beside.longest_name > LONGEST_NAME {
         return Err(format!("a key of {} bytes is kept", beside.longest_name));
     }
