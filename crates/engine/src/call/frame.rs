@@ -28,11 +28,11 @@ pub enum Frame {
     None,
     /// The first attempt of a call is being sent.
     First,
-    /// A later attempt is being sent; [`TRAILS`] contains the earlier endpoints.
+    /// A later attempt is being sent; `TRAILS` contains the earlier endpoints.
     Next,
     /// The attempt was sent to this endpoint.
     Picked(Pick),
-    /// The attempt will be sent later, and [`LATE`] will receive its pick.
+    /// The attempt will be sent later, and `LATE` will receive its pick.
     Deferred,
 }
 
@@ -58,7 +58,7 @@ thread_local! {
     /// The deadline of the innermost frame that has one.
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
     static OPENED: Cell<Opened> = const { Cell::new(Opened::Unknown) };
-    /// The terms for [`Opened::Special`].
+    /// The terms for `Opened::Special`.
     static TERMS: RefCell<LayerTerms> = const { RefCell::new(LayerTerms { limit: None, source: None, fresh: false }) };
 }
 
@@ -69,7 +69,7 @@ enum Opened {
     Unknown,
     /// The frame with a deadline was opened at this time.
     At(Instant),
-    /// The attempt has terms in [`TERMS`].
+    /// The attempt has terms in `TERMS`.
     // A variant here, because guards look here in any case. Attempts without such terms thus cost them nothing.
     Special,
 }
@@ -146,7 +146,7 @@ pub(crate) struct OpenNext {
     frame: OpenFrame,
 }
 
-/// The last one of [`TRAILS`], which dropping this value removes. Frames are closed in reverse order.
+/// The last one of `TRAILS`, which dropping this value removes. Frames are closed in reverse order.
 struct OpenTrail;
 
 impl Drop for OpenTrail {

@@ -1,7 +1,7 @@
 //! The answers of dropped attempts, which a task reads in the background if the client lingers.
 //!
-//! A layer drops attempts inside [`leave`]. A lingering client's future that is dropped there leaves its answer behind
-//! ([`expect`]), and the guards around it leave their tickets ([`hold`]). Then one task reads the answers.
+//! A layer drops attempts inside `leave`. A lingering client's future that is dropped there leaves its answer behind
+//! (`expect`), and the guards around it leave their tickets ([`hold`]). Then one task reads the answers.
 
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -78,7 +78,7 @@ impl Grpc {
     /// they are. Can be called several times, for several sets.
     ///
     /// Both levels, `NO_SIDE_EFFECTS` and `IDEMPOTENT`, have the same effect on retries and
-    /// [backups](crate::fallback::Backup): that of [`repeatable(true)`](Self::repeatable) for the method. A retry
+    /// [backups][backup]: that of [`repeatable(true)`](Self::repeatable) for the method. A retry
     /// follows the attempt before it, so both may be repeated. Hedging does not use this setting.
     /// [`DescriptorSet::level`](crate::grpc::DescriptorSet::level) tells the levels apart, for a hedged client of
     /// methods without side effects.
@@ -93,6 +93,8 @@ impl Grpc {
     ///     Ok(RetryPolicy::grpc().described_by(DescriptorSet::parse(descriptors)?))
     /// }
     /// ```
+    ///
+    /// [backup]: https://docs.rs/reattempt/latest/reattempt/fallback/struct.Backup.html
     #[doc(alias("idempotency_level", "file_descriptor_set"))]
     #[must_use]
     pub fn described_by(mut self, set: DescriptorSet) -> Self {

@@ -92,7 +92,6 @@ fn each_other_error_has_its_verdict() {
         (Error::Timeout(ureq::Timeout::Global), Some(TIMED_OUT), None),
         (Error::BadUri("x".into()), None, None),
         (Error::TooManyRedirects, None, None),
-        (Error::Tls("bad certificate"), None, None),
     ] {
         assert_eq!((verdict_of_error(&error), fault_of_error(&error)), (verdict, fault), "{error:?}");
     }
