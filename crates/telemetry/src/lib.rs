@@ -8,6 +8,7 @@
 
 #![cfg(all(feature = "http", any(feature = "opentelemetry", feature = "tracing")))]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "opentelemetry"), allow(dead_code, reason = "only its outputs read everything"))]
 #![warn(unnameable_types)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
