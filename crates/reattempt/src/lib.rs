@@ -58,7 +58,7 @@
 //! | `hyper` | classifies errors from hyper, hyper-util and h2 | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
 //! | `reqwest-blocking` | HTTP's rules for `reqwest::blocking` in [`retry_blocking`](operation::retry_blocking) | reqwest 0.13 | off |
-//! | `ureq` | classifies errors from ureq, for the same | ureq 3 | off |
+//! | `ureq` | classifies errors from ureq, for the same | ureq 3.5 | off |
 //! | `grpc` | supports gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
 //! | `digest` | verifies the digests of downloads | RFC 9530 | off |
