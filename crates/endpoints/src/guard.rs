@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Trail};
+use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Pick, Trail};
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
-use reattempt_engine::wall::frame::{Frame, Pick};
+use reattempt_engine::wall::frame::{self, Frame};
 use reattempt_engine::wall::in_use;
 use reattempt_guard::handle::now;
 
 use super::discovery::Discovery;
+use super::keys::{KeyTiers, TierOfKey};
 use super::random::OfThread;
 use super::settings::{EventObserver, Settings};
 
@@ -24,6 +25,7 @@ use super::settings::{EventObserver, Settings};
 pub struct EndpointGuard<T> {
     pub(super) set: EndpointSet<T>,
     pub(super) discovery: Discovery,
+    keys: KeyTiers,
     observers: Mutex<Vec<EventObserver>>,
     pub(super) settings: Settings,
 }
@@ -32,7 +34,13 @@ impl<T> EndpointGuard<T> {
     pub(super) fn new(settings: Settings) -> Self {
         in_use::ENDPOINTS.begin();
         let (set, observers) = (settings.set(), settings.observers.clone());
-        Self { set, discovery: Discovery::default(), observers: Mutex::new(observers), settings }
+        Self {
+            set,
+            discovery: Discovery::default(),
+            keys: KeyTiers::default(),
+            observers: Mutex::new(observers),
+            settings,
+        }
     }
 
     /// Replaces the endpoints, and wakes the calls that wait for the first ones.
@@ -61,6 +69,48 @@ impl<T> EndpointGuard<T> {
         observers.iter().for_each(|observer| observer(event));
     }
 
+    /// Picks an endpoint that the call has not tried, and records the pick for the outer retry layer. If no frame gets
+    /// it, a request with a `key` stays in the tier that the key was sent to.
+    #[inline]
+    pub(super) fn pick<'a>(
+        &self,
+        arrival: &Arrival<'_>,
+        key: impl FnOnce() -> Option<&'a [u8]>,
+    ) -> Admit<EndpointTicket<T>> {
+        let picked = match Frame::is_hidden() && self.set.is_tiered() {
+            true => self.pick_hidden(arrival, key()),
+            // A first attempt has no trail, so it neither makes nor copies one.
+            false => {
+                let trail = Frame::trail();
+                self.pick_after(trail.as_ref().unwrap_or(const { &Trail::new() }), arrival)
+            }
+        };
+        picked.map_or(Admit::Refused(EMPTY), |pick| {
+            self.notify_all(pick.events);
+            Admit::Admitted(pick.ticket)
+        })
+    }
+
+    fn pick_after(&self, trail: &Trail, arrival: &Arrival<'_>) -> Option<Pick<T>> {
+        let pick = self.set.pick(trail, arrival.now, &mut OfThread)?;
+        let stays = trail.tier().is_some();
+        Frame::picked(frame::Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tier: pick.tier, stays });
+        Some(pick)
+    }
+
+    #[cold]
+    fn pick_hidden(&self, arrival: &Arrival<'_>, key: Option<&[u8]>) -> Option<Pick<T>> {
+        let (key, mut trail) = (key.map(|key| self.keys.of(key)), Trail::new());
+        if let Some(tier) = key.as_ref().and_then(TierOfKey::tier) {
+            trail.stay_in(tier);
+        }
+        let pick = self.pick_after(&trail, arrival)?;
+        if let Some((key, tier)) = key.zip(pick.tier) {
+            key.sent_to(tier.id);
+        }
+        Some(pick)
+    }
+
     #[inline]
     fn notify_all(&self, events: Option<Box<[EndpointEvent]>>) {
         if let Some(events) = events {
@@ -85,19 +135,9 @@ pub(super) const EMPTY: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::Emp
 impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
     type Ticket = EndpointTicket<T>;
 
-    /// Picks an endpoint that the call has not tried, and records the pick for the outer retry layer.
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
-        // A first attempt has no trail, so it neither makes nor copies one.
-        let trail = Frame::trail();
-        let trail = trail.as_ref().unwrap_or(const { &Trail::new() });
-        let Some(pick) = self.set.pick(trail, arrival.now, &mut OfThread) else {
-            return Admit::Refused(EMPTY);
-        };
-        self.notify_all(pick.events);
-        let stays = trail.tier().is_some();
-        Frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tier: pick.tier, stays });
-        Admit::Admitted(pick.ticket)
+        self.pick(arrival, || None)
     }
 
     #[inline]

@@ -105,6 +105,7 @@ mod grpc;
 mod guard;
 mod handle;
 mod job;
+mod keys;
 mod layer;
 mod look_up;
 #[cfg(feature = "opentelemetry")]

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use reattempt_engine::protocol::ReadRequest;
 use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame::{Frame, Timed};
+use reattempt_engine::wall::frame::Frame;
 use reattempt_engine::wall::{Sending, send};
 use reattempt_guard::wall::Shared;
 use tower_service::Service;
@@ -72,7 +72,7 @@ impl<C: Service<Req>, Req> Service<Req> for Within<C> {
     }
 
     fn call(&mut self, request: Req) -> C::Future {
-        let _timed = Timed::only(self.until);
+        let _frame = Frame::late(self.until, None);
         self.client.call(request)
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use reattempt_control::EndpointTicket;
-use reattempt_core::guard::{Admit, Arrival, Guard};
+use reattempt_core::guard::{Admit, Arrival};
+use reattempt_engine::classify::{IDEMPOTENCY_KEY, RequestView};
 use reattempt_engine::protocol::ReadRequest;
 use reattempt_engine::wall::{Testimony, arrived, attempt_terms};
 use reattempt_guard::contract::ResponseFuture;
@@ -34,7 +36,7 @@ where
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
         return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
     }
-    match shared.guard.admit(&arrival) {
+    match shared.guard.pick(&arrival, || key_of(P::view(&request))) {
         Admit::Admitted(ticket) => {
             let attempt = match send(&ticket, request) {
                 Ok(attempt) => attempt,
@@ -50,6 +52,13 @@ where
             ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
         }
     }
+}
+
+/// Returns the idempotency key of a request that only a key makes repeatable.
+fn key_of(request: RequestView<'_>) -> Option<&[u8]> {
+    let key = request.header(IDEMPOTENCY_KEY)?;
+    let is_idempotent = Method::from_bytes(request.method().as_bytes()).is_ok_and(|method| method.is_idempotent());
+    (!is_idempotent).then_some(key)
 }
 
 /// Sends a request to one of the endpoints if it has their base URL, otherwise unchanged.

@@ -6,8 +6,7 @@ use reattempt_control::Trail;
 use tower_service::Service;
 
 use crate::call::clock::Instant;
-use crate::call::frame::{OpenFrame, OpenNext, Special, Timed, Tried};
-use crate::call::in_use;
+use crate::call::frame::{Frame, Tried};
 use crate::call::layer_terms::LayerTerms;
 
 /// The state that a client's clones and its calls in flight share.
@@ -55,8 +54,7 @@ pub fn send_next<S: Service<A>, A>(
     deadline: Option<Instant>,
     terms: Option<LayerTerms>,
 ) -> (S::Future, Tried) {
-    let (frame, _timed) = (in_use::ENDPOINTS.is_begun().then(|| OpenFrame::next(trail)), Timed::only(deadline));
-    let _special = Special::open(terms);
+    let frame = Frame::next(trail, deadline, terms);
     let sent = service.call(attempt);
-    (sent, frame.map_or(Tried::Nowhere, OpenNext::close))
+    (sent, frame.close())
 }

@@ -10,7 +10,7 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule};
 use reattempt_engine::protocol::ReadRequest;
 use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame::{Frame, OpenFrame, Tried};
+use reattempt_engine::wall::frame::{Frame, Tried};
 use reattempt_engine::wall::{CallContext, Sending, Shared, inner_accessors, send_method};
 use reattempt_engine::{CallOptions, Http};
 use reattempt_schedule_exponential::Exponential;
@@ -86,9 +86,9 @@ where
         });
         // An inner set of endpoints reports its pick through the frame. If an outer layer has a frame, that layer must
         // get the pick: its next attempt may go to another server, which may not know an idempotency key.
-        let frame = kept.as_ref().and_then(|_| OpenFrame::outermost());
+        let frame = kept.as_ref().map(|_| Frame::outermost(None, None, None));
         let call = self.inner.call(request);
-        let tried = frame.map_or(Tried::Nowhere, |frame| frame.close().into());
+        let tried = frame.map_or(Tried::Nowhere, |frame| frame.close());
         ResponseFuture { call, kept: kept.map(|kept| (kept, tried)) }
     }
 }

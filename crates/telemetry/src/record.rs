@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{StatusCode, Version};
 use reattempt_engine::classify::RequestView;
 use reattempt_engine::wall::clock::Instant;
-use reattempt_engine::wall::frame::{OpenFrame, Tried};
+use reattempt_engine::wall::frame::{Frame, Tried};
 
 use super::Shared;
 use super::call::Call;
@@ -48,7 +48,7 @@ impl Record {
         let result = nested(&self.open, run);
         drop(entered);
         if self.call.is_none()
-            && let Some(tried) = OpenFrame::current().known()
+            && let Some(tried) = Frame::current().known()
         {
             self.tried = tried;
             self.name_endpoint();

@@ -11,7 +11,7 @@ use super::endpoint::{Decisive, EjectReason, Member};
 use super::events::EndpointEvent;
 use super::roster::{ALL, Roster, Tier};
 use super::series::{Drawn, Series};
-use super::trail::EndpointId;
+use super::trail::{EndpointId, TierId};
 use super::words::Stamp;
 
 /// The longest wait that an endpoint may ask for, in milliseconds. It is that of
@@ -20,6 +20,8 @@ const LONGEST_WAIT: u64 = 60_000;
 
 /// A set's endpoints, sorted by tier.
 pub(crate) struct Ejections<T> {
+    /// The set's number in the ids of its tiers.
+    set: u32,
     pub(crate) records: Vec<NamedEntry<T>>,
     /// The tier of which failing endpoints are in service, because all or most of it is ejected.
     all_in: Option<usize>,
@@ -192,8 +194,8 @@ fn end_of(wait: Duration, now: u64) -> u64 {
 }
 
 impl<T> Ejections<T> {
-    pub(crate) const fn new() -> Self {
-        Self { records: Vec::new(), all_in: None, picks_of_gone: 0 }
+    pub(crate) fn new() -> Self {
+        Self { set: TierId::next_set(), records: Vec::new(), all_in: None, picks_of_gone: 0 }
     }
 
     /// Ends expired ejections.
@@ -237,7 +239,7 @@ impl<T> Ejections<T> {
             let share = share(tier, members.len());
             if !members.is_empty() {
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
-                tiers.push(Tier { number, members, out, share, all_in });
+                tiers.push(Tier { id: TierId::new(self.set, number), members, out, share, all_in });
             }
         }
         let times = |record: &NamedEntry<T>| [record.failing.until, record.unreachable.until, record.asked];

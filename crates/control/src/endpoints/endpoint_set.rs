@@ -171,6 +171,12 @@ impl<T> EndpointSet<T> {
         Some(Pick { ticket, elsewhere, tier, events })
     }
 
+    /// Returns `true` if the set has several tiers.
+    #[inline]
+    pub fn is_tiered(&self) -> bool {
+        self.roster.load().is_tiered()
+    }
+
     /// Records the end of an attempt, as a guard's method of this name does.
     ///
     /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An

@@ -53,5 +53,5 @@ pub use endpoint::EjectReason;
 pub use endpoint_set::{Ended, EndpointSet, EndpointTicket, Pick};
 pub use events::EndpointEvent;
 pub use roster::PickedTier;
-pub use trail::{EndpointId, Trail};
+pub use trail::{EndpointId, TierId, Trail};
 pub use view::EndpointView;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reattempt_core::Random;
 
 use super::endpoint::Member;
-use super::trail::{EndpointId, Trail};
+use super::trail::{EndpointId, TierId, Trail};
 use super::words::Stamp;
 
 /// All picks, as a [`Tier::share`].
@@ -20,7 +20,7 @@ const MOST_PER_TIER: usize = 2;
 
 /// The part of a tier that is in service.
 pub(crate) struct Tier<T> {
-    pub(crate) number: u32,
+    pub(crate) id: TierId,
     /// The members in service. Never empty.
     pub(crate) members: Box<[Arc<Member<T>>]>,
     /// The others.
@@ -58,8 +58,8 @@ pub(crate) struct Picked<'a, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PickedTier {
-    /// The tier number, from 0.
-    pub number: u32,
+    /// The tier.
+    pub id: TierId,
     /// `true` if the call can still try another endpoint of this tier that is in service.
     pub elsewhere: bool,
 }
@@ -69,6 +69,11 @@ impl<T> Roster<T> {
         let length = tiers.iter().map(|tier| tier.members.len()).sum();
         let splits = matches!(&tiers[..], [first, _, ..] if first.share < ALL);
         Self { until, tiers: tiers.into(), length, splits, tiered }
+    }
+
+    #[inline]
+    pub(crate) fn is_tiered(&self) -> bool {
+        self.tiered
     }
 
     /// Picks an endpoint for a call. Returns `None` if the set is empty, or if the call must stay in a tier of which no
@@ -94,7 +99,7 @@ impl<T> Roster<T> {
         let within = tier.has_another(trail, id);
         let is_left = || self.tiers.iter().any(|tier| tier.has_another(trail, id));
         let elsewhere = within || (trail.tier().is_none() && is_left());
-        Picked { member, elsewhere, tier: Some(PickedTier { number: tier.number, elsewhere: within }) }
+        Picked { member, elsewhere, tier: Some(PickedTier { id: tier.id, elsewhere: within }) }
     }
 
     /// Picks for a call that has tried an endpoint, or while tiers share the picks.
@@ -104,8 +109,8 @@ impl<T> Roster<T> {
     /// tier is picked.
     #[cold]
     fn next<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<(&Tier<T>, &Member<T>)> {
-        if let Some(number) = trail.tier() {
-            let tier = self.tiers.iter().find(|tier| tier.number == number)?;
+        if let Some(id) = trail.tier() {
+            let tier = self.tiers.iter().find(|tier| tier.id == id)?;
             return Some((tier, tier.drawn(trail, now, random).or_else(|| tier.cheapest(now))?));
         }
         let (last, earlier) = self.tiers.split_last()?;

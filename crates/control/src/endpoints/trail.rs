@@ -15,6 +15,31 @@ impl EndpointId {
     }
 }
 
+/// The id of a tier of a set with several. Ids are unique across all sets in the process, so that a call which stays in
+/// a tier is sent nowhere if it comes to another set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TierId {
+    set: u32,
+    number: u32,
+}
+
+impl TierId {
+    pub(crate) const fn new(set: u32, number: u32) -> Self {
+        Self { set, number }
+    }
+
+    /// Returns a new number for a set. This counter is not part of the model.
+    pub(crate) fn next_set() -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the tier's number in its set, from 0.
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+}
+
 /// The last fifteen endpoints that a call has tried: those of twelve attempts, and of three moves.
 ///
 /// A call may thus return to an endpoint that it tried sixteen attempts ago.
@@ -22,7 +47,7 @@ impl EndpointId {
 pub struct Trail {
     ids: [EndpointId; Self::LENGTH],
     length: u32,
-    tier: Option<u32>,
+    tier: Option<TierId>,
 }
 
 impl Trail {
@@ -35,13 +60,13 @@ impl Trail {
     }
 
     /// Keeps the call's further attempts in this tier, because only its endpoints know the request's idempotency key.
-    pub fn stay_in(&mut self, tier: u32) {
+    pub fn stay_in(&mut self, tier: TierId) {
         self.tier = Some(tier);
     }
 
     /// Returns the tier in which the call's further attempts stay, if any.
     #[inline]
-    pub fn tier(&self) -> Option<u32> {
+    pub fn tier(&self) -> Option<TierId> {
         self.tier
     }
 
@@ -56,7 +81,7 @@ impl Trail {
 
     /// Returns `true` if nothing was tried, so that any endpoint may be picked.
     #[inline]
-    pub(crate) fn is_new(&self) -> bool {
+    pub fn is_new(&self) -> bool {
         self.length == 0 && self.tier.is_none()
     }
 

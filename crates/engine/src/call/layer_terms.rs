@@ -16,6 +16,9 @@ pub struct LayerTerms {
 }
 
 impl LayerTerms {
+    /// The terms of an attempt without any.
+    pub(crate) const NONE: Self = Self { limit: None, source: None, fresh: false };
+
     /// Returns the terms of an attempt with this time limit and this upload, if it has any.
     #[inline]
     pub(crate) fn of(limit: Option<Duration>, source: &Option<SourceWatch>) -> Option<Self> {

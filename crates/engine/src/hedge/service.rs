@@ -12,7 +12,7 @@ use super::call::{Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
-use crate::call::frame::{OpenFrame, Special, Timed};
+use crate::call::frame::Frame;
 use crate::call::layer_terms::LayerTerms;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
@@ -119,8 +119,8 @@ where
     if !earns && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
         let mut source = None;
         let attempt = settings.protocol.forward_watched(request, opening.start.added(), &mut source);
-        let _timed = Timed::until(opening.start.context.deadline, opening.start.now);
-        let _special = Special::open(LayerTerms::of(None, &source));
+        let start = &opening.start;
+        let _frame = Frame::passing(start.context.deadline, start.now, LayerTerms::of(None, &source));
         return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<Types<S, Req, P, (), B, Mode>>(&settings.protocol, &opening.start) {
@@ -152,14 +152,10 @@ where
     let mut call = Call::new(Arc::clone(shared), opening, saved, target);
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
-    let frame = if hedges { OpenFrame::first() } else { OpenFrame::outermost() };
-    let timed = Timed::until(deadline, now);
-    let special = Special::open(LayerTerms::of(None, &source));
+    let open = if hedges { Frame::first } else { Frame::outermost };
+    let frame = open(deadline, now, LayerTerms::of(None, &source));
     let attempt = inner.call(attempt);
-    drop((special, timed));
-    if let Some(frame) = frame {
-        call.on_first(frame.close());
-    }
+    call.on_first(frame.close());
     ResponseFuture::new(call, attempt)
 }
 

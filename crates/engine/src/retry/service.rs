@@ -14,7 +14,7 @@ use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
-use crate::call::frame::{Frame, OpenFrame, Special, Timed};
+use crate::call::frame::{Frame, Tried};
 use crate::call::layer_terms::LayerTerms;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
@@ -205,7 +205,7 @@ where
             Plan::Forward => {
                 let mut source = None;
                 let attempt = protocol.forward_watched(request, Added::default(), &mut source);
-                let _special = Special::open(LayerTerms::of(None, &source));
+                let _frame = Frame::passing(None, None, LayerTerms::of(None, &source));
                 ResponseFuture::new(Some(self.inner.call(attempt)), None)
             }
             Plan::Plain => {
@@ -216,11 +216,9 @@ where
                 let attempt = protocol.save(request, added, &mut saved);
                 let sent_at = settings.strategy.on_send();
                 let source = saved.as_ref().and_then(Saved::watch_source);
-                let (frame, timed) = (OpenFrame::first(), Timed::until(deadline, now));
-                let special = Special::open(LayerTerms::of(None, &source));
+                let frame = Frame::first(deadline, now, LayerTerms::of(None, &source));
                 let attempt = self.inner.call(attempt);
-                drop((special, timed));
-                let first = OpenFrame::close_first(frame);
+                let tried = frame.close();
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
@@ -230,9 +228,9 @@ where
                     context: CallContext::until(deadline),
                     number: 1,
                     sent_at,
-                    first,
+                    tried,
                     marker: None,
-                    retrying: Retrying::of_sent(first, source),
+                    retrying: Retrying::of_sent(source),
                 };
                 ResponseFuture::new(Some(attempt), Some(call))
             }
@@ -258,8 +256,7 @@ where
         if !cut_short && !start.saves && is_noop(&start, settings) {
             let mut source = None;
             let attempt = protocol.forward_watched(request, start.added(), &mut source);
-            let _timed = Timed::until(start.context.deadline, start.now);
-            let _special = Special::open(LayerTerms::of(None, &source));
+            let _frame = Frame::passing(start.context.deadline, start.now, LayerTerms::of(None, &source));
             return ResponseFuture::new(Some(self.inner.call(attempt)), None);
         }
         let (mut saved, mut target, mut source) = (None, None, None);
@@ -274,7 +271,7 @@ where
         };
         let source = source.or_else(|| saved.as_ref().and_then(Saved::watch_source));
         let shared = Arc::clone(&self.shared);
-        let (sent_at, (attempt, first), retrying) = if late || settings.hook.is_some() {
+        let (sent_at, (attempt, tried), retrying) = if late || settings.hook.is_some() {
             // Releases the permit of the instance that is ready. A hook may need it, and a call that is too late is not
             // sent (DL-3).
             self.inner = self.inner.clone();
@@ -283,22 +280,20 @@ where
             }
             let mut retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
             retrying.as_mut().watch(source);
-            (SentAt::default(), (None, Frame::None), Some(retrying))
+            (SentAt::default(), (None, Tried::Nowhere), Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.strategy);
-            let (frame, timed) = (OpenFrame::first(), Timed::until(start.context.deadline, start.now));
             let limit = if Mode::INTERRUPTS { settings.attempt_limit(start.context.options.as_ref()) } else { None };
-            let special = Special::open(LayerTerms::of(limit, &source));
+            let frame = Frame::first(start.context.deadline, start.now, LayerTerms::of(limit, &source));
             let attempt = self.inner.call(attempt);
-            drop((special, timed));
-            let first = OpenFrame::close_first(frame);
+            let tried = frame.close();
             let clones = settings.clone_per_call && start.saves;
-            let mut retrying = Retrying::of_sent(first, source);
+            let mut retrying = Retrying::of_sent(source);
             if clones {
                 let retrying = retrying.get_or_insert_with(Retrying::new).as_mut();
                 retrying.sent_by(self.inner.clone());
             }
-            (sent_at, (Some(attempt), first), retrying)
+            (sent_at, (Some(attempt), tried), retrying)
         };
         let call = Call {
             shared,
@@ -308,7 +303,7 @@ where
             context: start.context,
             number: 1,
             sent_at,
-            first,
+            tried,
             marker: start.marker,
             retrying,
         };

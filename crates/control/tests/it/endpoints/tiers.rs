@@ -172,13 +172,13 @@ fn two_tried_go_to_the_next_tier() {
 #[test]
 fn bound_call_stays_in_its_tier() {
     let set = tiers_of(3);
-    let tier = |pick: &Pick<()>| (pick.tier.unwrap().number, pick.tier.unwrap().elsewhere, pick.elsewhere);
+    let tier = |pick: &Pick<()>| (pick.tier.unwrap().id.number(), pick.tier.unwrap().elsewhere, pick.elsewhere);
     for seed in 0..100 {
         let (mut trail, mut random) = (Trail::new(), Mixed(seed));
         let first = pick(&set, &trail, ms(1), &mut random);
         assert_eq!(tier(&first), (0, true, true));
         trail.push(first.ticket.id());
-        trail.stay_in(0);
+        trail.stay_in(first.tier.unwrap().id);
         for left in [true, false, false, false] {
             let next = pick(&set, &trail, ms(1), &mut random);
             assert_eq!(tier(&next), (0, left, left));
@@ -186,8 +186,8 @@ fn bound_call_stays_in_its_tier() {
             trail.push(next.ticket.id());
         }
     }
-    let mut trail = Trail::new();
-    trail.stay_in(0);
+    let (mut trail, mut other) = (Trail::new(), Trail::new());
+    trail.stay_in(pick(&set, &trail, ms(1), &mut Mixed(1)).tier.unwrap().id);
     kill_all(&set, &["0", "1"], ms(1));
     assert_eq!(
         tier(&pick(&set, &trail, ms(2), &mut Mixed(1))),
@@ -197,7 +197,8 @@ fn bound_call_stays_in_its_tier() {
     kill(&set, "2", ms(2));
     assert_eq!(out(&set, ms(3)), ["0", "1", "2"]);
     assert!(set.pick(&trail, ms(3), &mut Mixed(1)).is_none());
-    trail.stay_in(1);
-    assert_eq!(tier(&pick(&set, &trail, ms(3), &mut Mixed(1))), (1, true, true));
+    other.stay_in(pick(&set, &other, ms(3), &mut Mixed(1)).tier.unwrap().id);
+    assert_eq!(tier(&pick(&set, &other, ms(3), &mut Mixed(1))), (1, true, true));
+    assert!(tiers_of(3).pick(&other, ms(3), &mut Mixed(1)).is_none(), "the tier of another set");
     assert_eq!(pick(&set_of(2), &Trail::new(), ms(1), &mut Mixed(1)).tier, None);
 }

@@ -26,7 +26,7 @@ use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
-use crate::call::frame::{Frame, Tried};
+use crate::call::frame::Tried;
 use crate::call::layer_terms::LayerTerms;
 use crate::call::observe::Event;
 use crate::call::random::CallRandom;
@@ -92,8 +92,8 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Records the first attempt's endpoint.
-    pub(super) fn on_first(&mut self, frame: Frame) {
-        self.first = frame.into();
+    pub(super) fn on_first(&mut self, tried: Tried) {
+        self.first = tried;
     }
 
     /// Starts measuring the call's time when the first attempt first returns `Pending`. A call that completes

@@ -1,7 +1,6 @@
 //! The end of an attempt: its outcome is classified, and then either ends the call or is retried.
 
 use std::error::Error;
-use std::mem;
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,7 +15,6 @@ use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
-use crate::call::frame::{Frame, Tried};
 use crate::call::in_use;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
@@ -30,12 +28,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Returns the endpoint of the attempt in flight, or of the last one.
     #[cold]
     pub(super) fn endpoint(&self) -> Option<EndpointId> {
-        let pick = match (self.first, &self.retrying) {
-            (Frame::Picked(pick), _) => Some(pick),
-            (_, Some(retrying)) => retrying.tried.pick(),
-            (_, None) => None,
-        };
-        pick.map(|pick| pick.id)
+        self.tried.pick().map(|pick| pick.id)
     }
 
     /// Returns the time at which the attempt in flight is interrupted.
@@ -198,18 +191,14 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             self.context.set_safety(policy.settings.protocol.retry_safety(saved.view()));
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        // The first attempt's endpoint is in the call.
-        if let Frame::Picked(pick) = mem::take(&mut self.first) {
-            *retrying.tried = Tried::At(pick);
-        }
-        let tried = &*retrying.tried;
+        let tried = &self.tried;
         let proven = facts.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
         let mut elsewhere = tried.follow(retrying.trail) && !facts.from_fallback;
         // Only the server or tier that received the key recognises it (D-17).
         match tried.pick().and_then(|pick| pick.tier) {
             _ if facts.from_fallback => self.context.void_key(),
             Some(tier) if !proven && self.context.needs_key() => {
-                retrying.trail.stay_in(tier.number);
+                retrying.trail.stay_in(tier.id);
                 elsewhere = tier.elsewhere;
                 if !tier.elsewhere {
                     self.context.void_key();

@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 use self::stage::{Next, Stage, StageView};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::frame::{Frame, OpenFrame, OpenNext, Tried};
+use crate::call::frame::{Frame, Tried};
 use crate::call::hook::Carried;
 use crate::call::in_use;
 use crate::call::options::CallOptions;
@@ -53,8 +53,8 @@ pub(super) struct Call<T: CallTypes<Strategy: Schedule>> {
     /// The number of the attempt in flight, from 1.
     pub(in crate::retry) number: u32,
     pub(in crate::retry) sent_at: SentAt,
-    /// The first attempt's frame.
-    pub(in crate::retry) first: Frame,
+    /// The endpoint of the attempt in flight.
+    pub(in crate::retry) tried: Tried,
     /// The marker that this layer adds to the request for inner layers.
     pub(in crate::retry) marker: Option<NestedMarker>,
     pub(in crate::retry) retrying: Option<Pin<Box<Retrying<T>>>>,
@@ -68,8 +68,6 @@ pin_project! {
         last_error: Option<T::Error>,
         // The head of the last refused response, for a hook or an error.
         refused: Option<RefusedResponse>,
-        // The endpoint of the attempt in flight, if it is a retry or is sent late.
-        tried: Tried,
         // The value that the hook left in the head of the last attempt.
         carried: Option<Carried>,
         // The watch on the caller's body, if that is streamed below a guard.
@@ -111,7 +109,6 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
             progress: None,
             last_error: None,
             refused: None,
-            tried: Tried::default(),
             carried: None,
             source: None,
             fresh: false,
@@ -126,16 +123,12 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
         })
     }
 
-    /// Creates the state of a first attempt whose endpoint is not known yet, or whose body is streamed.
+    /// Creates the state of a first attempt whose body is streamed.
     #[inline]
-    pub(in crate::retry) fn of_sent(first: Frame, source: Option<SourceWatch>) -> Option<Pin<Box<Self>>> {
-        (first.is_late() || source.is_some()).then(|| {
+    pub(in crate::retry) fn of_sent(source: Option<SourceWatch>) -> Option<Pin<Box<Self>>> {
+        source.map(|source| {
             let mut retrying = Self::new();
-            let this = retrying.as_mut().project();
-            *this.source = source;
-            if first.is_late() {
-                *this.tried = first.into();
-            }
+            retrying.as_mut().watch(Some(source));
             retrying
         })
     }
@@ -233,25 +226,15 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Opens the attempt's frame again, unless its endpoint is known.
     #[inline(never)]
-    fn reopen_frame(&self) -> Option<OpenNext> {
-        match (self.first, &self.retrying) {
-            (Frame::First, _) => Some(OpenFrame::first_again()),
-            (Frame::None | Frame::Deferred, Some(retrying)) if retrying.tried.is_missing() => {
-                Some(OpenFrame::next(&retrying.trail))
-            }
-            _ => None,
-        }
+    fn reopen_frame(&self) -> Option<Frame> {
+        let none = const { &Trail::new() };
+        self.tried.is_missing().then(|| Frame::again(self.retrying.as_ref().map_or(none, |retrying| &retrying.trail)))
     }
 
     #[inline(never)]
-    fn close_frame(&mut self, frame: OpenNext) {
-        match frame.close() {
-            Tried::Nowhere => {}
-            Tried::At(pick) if matches!(self.first, Frame::First) => self.first = Frame::Picked(pick),
-            tried => {
-                self.first = Frame::None;
-                *self.retrying.get_or_insert_with(Retrying::new).as_mut().project().tried = tried;
-            }
+    fn close_frame(&mut self, frame: Frame) {
+        if let Some(tried) = frame.close().known() {
+            self.tried = tried;
         }
     }
 

@@ -230,7 +230,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
         let service = retrying.service.as_mut()?;
         let (sent, tried) = send_next(service, attempt, retrying.trail, self.context.deadline, terms);
-        *retrying.tried = tried;
+        self.tried = tried;
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         *service = service.clone();
         Some(sent)
