@@ -2,7 +2,7 @@
 //! plain hyper client, and by that client in a `RetryLayer`.
 //!
 //! ```text
-//! cargo run --release -p quickstart --example quickstart -- [--seed N] [--calls 300] [--log FILE]
+//! cargo run -p quickstart --example quickstart -- [--seed N] [--calls 300] [--log FILE]
 //! ```
 //!
 //! `experiment/clients.rs` wraps the client, and `experiment/script.rs` has the faults. The output
