@@ -9,7 +9,7 @@ use reattempt_core::{Budget, Schedule, SentAt, StopReason};
 use tower_service::Service;
 
 use super::ResponseFuture;
-use super::call::{Call, Retrying, is_noop, start};
+use super::call::{RetryDriver, RetryState, is_noop, start};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
@@ -222,7 +222,7 @@ where
                 drop((special, timed));
                 let first = OpenFrame::close_first(frame);
                 let shared = Arc::clone(&self.shared);
-                let call = Call {
+                let call = RetryDriver {
                     shared,
                     saved,
                     target: None,
@@ -232,7 +232,7 @@ where
                     sent_at,
                     first,
                     marker: None,
-                    retrying: Retrying::of_sent(first, source),
+                    retrying: RetryState::of_sent(first, source),
                 };
                 ResponseFuture::new(Some(attempt), Some(call))
             }
@@ -281,7 +281,7 @@ where
             if !late {
                 start.context.started = Some(Instant::now());
             }
-            let mut retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
+            let mut retrying = RetryState::of_first(protocol.split(attempt), start.context.deadline);
             retrying.as_mut().watch(source);
             (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
@@ -293,14 +293,14 @@ where
             drop((special, timed));
             let first = OpenFrame::close_first(frame);
             let clones = settings.clone_per_call && start.saves;
-            let mut retrying = Retrying::of_sent(first, source);
+            let mut retrying = RetryState::of_sent(first, source);
             if clones {
-                let retrying = retrying.get_or_insert_with(Retrying::new).as_mut();
+                let retrying = retrying.get_or_insert_with(RetryState::new).as_mut();
                 retrying.sent_by(self.inner.clone());
             }
             (sent_at, (Some(attempt), first), retrying)
         };
-        let call = Call {
+        let call = RetryDriver {
             shared,
             saved,
             target,
