@@ -177,7 +177,7 @@ async fn grpc_stack_hedges_in_its_own_types() {
     };
     let policy = || HedgePolicy::grpc().delay(ms(100));
     let layer = StandardLayer::grpc().hedge(policy());
-    let client: StandardHedgedClient<GrpcServer, reattempt::grpc::Grpc> = layer.layer(Server::by(late));
+    let client: StandardHedgedClient<GrpcServer, reattempt::grpc::Grpc> = layer.layer(GrpcServer::by(late));
     let began = Instant::now();
     assert!(client.send(request()).await.unwrap().headers().get("grpc-status").is_none());
     assert_eq!(began.elapsed(), ms(300));
@@ -192,7 +192,7 @@ async fn grpc_stack_hedges_in_its_own_types() {
 fn hedged_clients_have_types_to_store() {
     fn service<R, S: tower::Service<R>>(_: S) {}
     let layer = StandardLayer::http().hedge(hedges());
-    let client: StandardHedgedClient<GrpcServer> = layer.layer(Server::statuses([200]));
+    let client: StandardHedgedClient<Server> = layer.layer(Server::statuses([200]));
     service::<http::Request<crate::calls::support::Body>, _>(client);
     #[cfg(feature = "reqwest")]
     service::<reqwest::Request, _>(layer.layer(reqwest::Client::new()));

@@ -130,7 +130,7 @@ async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -
         match first {
             First::Layer => (600_000, Ok(trailers_only(Code::Ok))),
             First::Channel(at) => (at - passed, Err(lost(tonic::TimeoutExpired(())))),
-            First::GrpcServer(at) => {
+            First::Server(at) => {
                 let answer = with(trailers_only(Code::Cancelled), "grpc-message", "Timeout expired");
                 (at - passed, Ok(answer))
             }
@@ -223,11 +223,11 @@ async fn tn_4_deadline_is_one_whoever_is_first() {
             }
             let expected = observe(policy, First::Layer, attempt, streamed).await;
             assert_eq!(expected.code, Some(Code::DeadlineExceeded), "{policy:?}");
-            for first in [First::Channel, First::GrpcServer] {
+            for first in [First::Channel, First::Server] {
                 for at in [DEADLINE - 1, DEADLINE, DEADLINE + 1] {
                     let first = first(at);
                     let mut observed = observe(policy, first, attempt, streamed).await;
-                    if let First::GrpcServer(_) = first {
+                    if let First::Server(_) = first {
                         // Its attempts have ended as the server reports.
                         observed.measured[0].clone_from(&expected.measured[0]);
                     }
