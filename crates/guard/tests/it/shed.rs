@@ -243,8 +243,8 @@ async fn calls_are_counted_for_two_seconds() {
         server.clone().oneshot(request).await.unwrap();
     }
     busy.await.unwrap().unwrap();
-    let counts = "Counts { arrived: 4, retries: 2, ended: 1, refused: 3 }";
-    let none = "Counts { arrived: 0, retries: 0, ended: 0, refused: 0 }";
+    let counts = "LoadCounts { arrived: 4, retries: 2, ended: 1, refused: 3 }";
+    let none = "LoadCounts { arrived: 0, retries: 0, ended: 0, refused: 0 }";
     for (wait, current, before) in [(899, counts, none), (1, none, counts), (999, none, counts), (1, none, none)] {
         tokio::time::advance(ms(wait)).await;
         let text = format!("{layer:?}");
