@@ -16,6 +16,7 @@ mod graph;
 mod imports;
 mod limits;
 mod modules;
+mod names;
 mod oldest;
 mod report;
 mod rules;
@@ -70,6 +71,7 @@ fn run() -> Result<(), String> {
     violations.extend(broken);
     warnings.iter().for_each(|text| eprintln!("warning: {text}"));
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
+    violations.extend(names::violations(&crates));
     let page = |path: &str| read_or_empty(&root.join(path));
     violations.extend(costs::violations(&page(rules::README)?, &page(rules::RESULTS)?));
     violations.extend(oldest::violations(&page(rules::README)?, &page(rules::MANIFEST)?));

@@ -20,10 +20,11 @@ pub(crate) enum Rule {
     Reason,
     Wall,
     Cell,
+    TypeName,
 }
 
 impl Rule {
-    const ALL: [Rule; 14] = [
+    const ALL: [Rule; 15] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -38,6 +39,7 @@ impl Rule {
         Rule::Reason,
         Rule::Wall,
         Rule::Cell,
+        Rule::TypeName,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -56,6 +58,7 @@ impl Rule {
             Rule::Reason => "reason",
             Rule::Wall => "wall",
             Rule::Cell => "cell",
+            Rule::TypeName => "type-name",
         }
     }
 
@@ -82,6 +85,7 @@ impl Rule {
                  reason in checks/structure/src/rules.rs"
             }
             Rule::Wall => "give the layer a function that does more, or make functions methods of one type",
+            Rule::TypeName => "give it the word that a reader would search for, such as `BreakerNote`",
             Rule::Cell => "make the cell a paragraph below the table",
             Rule::Reason => "write `// structure(file-length): …` or `// structure(copy): …` where that rule is broken",
         }

@@ -65,6 +65,16 @@ pub(crate) const SHELL_FILES: usize = 3;
 /// The files whose shells stand, each set with its reason. An entry without a shell is reported.
 pub(crate) const SHELLS: &[(&[&str], &str)] = &[];
 
+/// The crate whose types may have one name: it is not published, and each of its commands is a program of its own.
+pub(crate) const UNNAMED: &str = "crates/lab";
+
+/// The name that a type has in each module that needs it, as in tower.
+pub(crate) const MODULES_OWN: &str = "ResponseFuture";
+
+/// The names that several types of a crate have, each with its reason. A name that occurs once is reported.
+pub(crate) const SAME_NAMES: &[(&str, &str, &str)] =
+    &[("crates/fleet", "State", "users write `rule::State` and `rate::State`, the same thing in two stores")];
+
 /// The words that no doc comment opens with.
 pub(crate) const OPENINGS: &[&str] = &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
 

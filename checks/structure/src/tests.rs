@@ -3,10 +3,10 @@
 use crate::graph::graphs;
 use crate::imports::references;
 use crate::modules::Modules;
-use crate::report::{Rule, compare, count, list, parse_known, shorter};
+use crate::report::{Rule, Violation, compare, count, list, parse_known, shorter};
 use crate::rules::SHELLS;
 use crate::source::{Sources, parse_all};
-use crate::{api, costs, cycles, limits, misplaced, oldest, rules, shells, text};
+use crate::{api, costs, cycles, limits, misplaced, names, oldest, rules, shells, text};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
@@ -241,6 +241,42 @@ fn test_name_is_measured_inside_macros_too() {
          fn {long}(x in 0..1) {{}}\n}}\nfn {long}() {{}}\n#[test]\nfn f() {{}}"
     );
     assert_eq!(lines_of(Rule::TestName, "tests/a.rs", &text), [2, 5]);
+}
+
+/// The places of types with one name in a crate of two modules, where this list explains some.
+fn names_of(root: &str, a: &str, explained: &[(&str, &str, &str)]) -> Vec<String> {
+    let root = format!("mod a;\n{root}");
+    let crates = [("crates/x".to_owned(), modules(&[("src/lib.rs", &root), ("src/a.rs", a)]))];
+    names::judged(&crates, explained).iter().map(Violation::text).collect()
+}
+
+/// Docs, aliases and tests have no types of a crate.
+#[test]
+fn second_type_of_a_name_is_found() {
+    let root = "struct Note;\nenum Rule {}\npub struct ResponseFuture;";
+    for a in ["pin_project! {\n struct Note<T> { t: T } }", "\npub enum Note {}"] {
+        let found = "src/a.rs:2: type-name: `Note` is the name of a type at src/lib.rs:2, too";
+        assert_eq!(names_of(root, a, &[]), [found], "{a}");
+        assert!(names_of(root, a, &[("crates/x", "Note", "both are public")]).is_empty(), "{a}");
+    }
+    let harmless = [
+        "struct PlaceNote;\nenum Note_ {}",
+        "pub struct ResponseFuture;",
+        "use super::Note;\ntype Rule = Note;",
+        "trait Note { type Rule; }",
+        "/// ```\n/// struct Note;\n/// ```\nfn f() {}",
+        "#[cfg(test)]\nmod tests { struct Note; }",
+        "#[cfg(test)]\nstruct Note;",
+    ];
+    for a in harmless {
+        assert!(names_of(root, a, &[]).is_empty(), "{a}");
+    }
+}
+
+#[test]
+fn explained_name_of_one_type_is_found() {
+    let found = names_of("struct Note;", "", &[("crates/x", "Note", "both are public")]);
+    assert!(found[0].contains("remove the entry"), "{found:?}");
 }
 
 /// The places of the broken limits and of the reasons for none, and the warnings.

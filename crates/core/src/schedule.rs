@@ -169,7 +169,7 @@ impl SharedSchedule {
         S: Schedule,
         S::Delays: Send + 'static,
     {
-        Self(Arc::new(Erased(schedule)))
+        Self(Arc::new(ErasedSchedule(schedule)))
     }
 }
 
@@ -190,9 +190,9 @@ impl Schedule for SharedSchedule {
 }
 
 /// A schedule whose calls have boxed state.
-struct Erased<S>(S);
+struct ErasedSchedule<S>(S);
 
-impl<S> Schedule for Erased<S>
+impl<S> Schedule for ErasedSchedule<S>
 where
     S: Schedule,
     S::Delays: Send + 'static,

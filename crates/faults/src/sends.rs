@@ -55,12 +55,12 @@ type Warn = dyn Fn(&Repeated) + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Sends {
-    book: Arc<Mutex<Book>>,
+    book: Arc<Mutex<SendCounts>>,
     warn: Arc<Warn>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct SendCounts {
     last_call: u64,
     calls: BTreeMap<u64, Count>,
     /// The total of all calls, for requests whose headers cannot be read.
@@ -161,7 +161,7 @@ impl Count {
     }
 }
 
-impl Book {
+impl SendCounts {
     /// Returns the count of a call. A new call may displace the oldest one.
     fn count(&mut self, call: u64) -> &mut Count {
         if self.calls.len() >= CALLS && !self.calls.contains_key(&call) {

@@ -39,7 +39,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
     let status = BASE64.decode(headers.get(GRPC_STATUS_DETAILS_BIN)?.as_bytes()).ok()?;
     // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A truncated message is ignored.
-    let all: Option<Vec<Field<'_>>> = Fields(&status).collect();
+    let all: Option<Vec<DetailField<'_>>> = Fields(&status).collect();
     all?.into_iter().filter_map(|field| field.bytes(3)).find_map(delay_of)
 }
 
@@ -83,29 +83,29 @@ pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
 }
 
 /// One field of a message.
-struct Field<'a> {
+struct DetailField<'a> {
     number: u64,
-    value: Value<'a>,
+    value: DetailValue<'a>,
 }
 
-enum Value<'a> {
+enum DetailValue<'a> {
     Number(i64),
     Bytes(&'a [u8]),
     /// A value of a wire type that these messages do not use.
     Other,
 }
 
-impl<'a> Field<'a> {
+impl<'a> DetailField<'a> {
     fn bytes(&self, number: u64) -> Option<&'a [u8]> {
         match self.value {
-            Value::Bytes(bytes) if self.number == number => Some(bytes),
+            DetailValue::Bytes(bytes) if self.number == number => Some(bytes),
             _ => None,
         }
     }
 
     fn number(&self, number: u64) -> Option<i64> {
         match self.value {
-            Value::Number(value) if self.number == number => Some(value),
+            DetailValue::Number(value) if self.number == number => Some(value),
             _ => None,
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Field<'a> {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Option<Field<'a>>;
+    type Item = Option<DetailField<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -129,19 +129,19 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-fn field<'a>(rest: &mut &'a [u8]) -> Option<Field<'a>> {
+fn field<'a>(rest: &mut &'a [u8]) -> Option<DetailField<'a>> {
     let tag = varint(rest)?;
     let value = match tag & 7 {
-        0 => Value::Number(varint(rest)?.cast_signed()),
-        1 => take(rest, 8).map(|_| Value::Other)?,
+        0 => DetailValue::Number(varint(rest)?.cast_signed()),
+        1 => take(rest, 8).map(|_| DetailValue::Other)?,
         2 => {
             let length = usize::try_from(varint(rest)?).ok()?;
-            Value::Bytes(take(rest, length)?)
+            DetailValue::Bytes(take(rest, length)?)
         }
-        5 => take(rest, 4).map(|_| Value::Other)?,
+        5 => take(rest, 4).map(|_| DetailValue::Other)?,
         _ => return None,
     };
-    Some(Field { number: tag >> 3, value })
+    Some(DetailField { number: tag >> 3, value })
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {

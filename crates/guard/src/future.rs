@@ -34,14 +34,14 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, G: Guard, P, Mode> {
         #[pin]
-        state: State<S, Req, G, P, F>,
+        state: GuardedState<S, Req, G, P, F>,
         mode: PhantomData<fn() -> Mode>,
     }
 }
 
 pin_project! {
-    #[project = StateProjection]
-    enum State<S, Req, G: Guard, P, F> {
+    #[project = GuardedStateProjection]
+    enum GuardedState<S, Req, G: Guard, P, F> {
         // Taken by its first poll.
         OwnEnd { reason: Option<OwnEnd> },
         // Taken when the wait is over.
@@ -189,7 +189,7 @@ enum Failed<E> {
 }
 
 impl<S, Req, F, G: Guard, P, Mode> ResponseFuture<S, Req, F, G, P, Mode> {
-    fn of(state: State<S, Req, G, P, F>) -> Self {
+    fn of(state: GuardedState<S, Req, G, P, F>) -> Self {
         Self { state, mode: PhantomData }
     }
 
@@ -197,26 +197,26 @@ impl<S, Req, F, G: Guard, P, Mode> ResponseFuture<S, Req, F, G, P, Mode> {
     #[doc(hidden)]
     #[cold]
     pub fn not_sent(reason: OwnEnd) -> Self {
-        Self::of(State::OwnEnd { reason: Some(reason) })
+        Self::of(GuardedState::OwnEnd { reason: Some(reason) })
     }
 
     /// Creates the future of a call that waits.
     #[cold]
     pub(super) fn waiting(waiting: Waiting<S, Req, G, P>) -> Self {
-        Self::of(State::Waiting { waiting: Some(Box::new(waiting)) })
+        Self::of(GuardedState::Waiting { waiting: Some(Box::new(waiting)) })
     }
 
     /// Creates the future of a call that was admitted immediately.
     #[doc(hidden)]
     #[inline]
     pub fn sent(pass: Pass<G, P>, attempt: F) -> Self {
-        Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
+        Self::of(GuardedState::Sent { pass: Some(pass), attempt, timer: None })
     }
 
     /// Creates the future of a call without a guard's decision.
     #[doc(hidden)]
     pub fn passing(attempt: F) -> Self {
-        Self::of(State::Sent { pass: None, attempt, timer: None })
+        Self::of(GuardedState::Sent { pass: None, attempt, timer: None })
     }
 }
 
@@ -233,12 +233,12 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProjection::OwnEnd { reason } => {
+                GuardedStateProjection::OwnEnd { reason } => {
                     let Some(reason) = reason.take() else { return Poll::Pending };
-                    this.state.set(State::Over);
+                    this.state.set(GuardedState::Over);
                     return Poll::Ready(P::own_end(reason));
                 }
-                StateProjection::Waiting { waiting: place } => {
+                GuardedStateProjection::Waiting { waiting: place } => {
                     let Some(waiting) = place else { return Poll::Pending };
                     let ready = ready!(waiting.poll_ready(cx));
                     let Some(waiting) = place.take() else { return Poll::Pending };
@@ -246,7 +246,7 @@ where
                     match ready {
                         Ok(()) => {
                             let attempt = frame.send(|| service.call(request));
-                            this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
+                            this.state.set(GuardedState::Sent { pass: Some(pass), attempt, timer: None });
                         }
                         Err(Failed::Service(error)) => {
                             return Poll::Ready(Err(Mode::own(error)));
@@ -260,7 +260,7 @@ where
                         }
                     }
                 }
-                StateProjection::Sent { pass, attempt, timer } => {
+                GuardedStateProjection::Sent { pass, attempt, timer } => {
                     if let Some(pass) = pass {
                         pass.polled();
                     }
@@ -272,18 +272,18 @@ where
                         Poll::Ready(Ok(response)) => {
                             let followed = followed(pass.as_mut(), Ok(&response));
                             if !followed.holds {
-                                this.state.set(State::Over);
+                                this.state.set(GuardedState::Over);
                                 return Poll::Ready(Ok(P::guarded(response, followed.open, None)));
                             }
                             let held = pass.take();
-                            this.state.set(State::Over);
+                            this.state.set(GuardedState::Over);
                             Ok(P::guarded(response, followed.open, held))
                         }
                         Poll::Ready(Err(error)) => {
                             let error = Mode::own(error);
                             let followed = followed(pass.as_mut(), Err(Mode::view(&error)));
                             let held = if followed.holds { pass.take() } else { None };
-                            this.state.set(State::Over);
+                            this.state.set(GuardedState::Over);
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
                             Err(error)
                         }
@@ -295,7 +295,7 @@ where
                             let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
                             let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
                             let below = CutOff::drop_attempt(Some(limit), || {
-                                this.state.set(State::Over);
+                                this.state.set(GuardedState::Over);
                                 let unsent = CutOff::had_no_time();
                                 pass.into_iter().for_each(|pass| pass.timed_out(limit, unsent));
                                 CutOff::take_server()
@@ -304,7 +304,7 @@ where
                         }
                     });
                 }
-                StateProjection::Over => return Poll::Pending,
+                GuardedStateProjection::Over => return Poll::Pending,
             }
         }
     }
@@ -325,10 +325,10 @@ fn poll_timeout<G: Guard, P>(
 impl<S, Req, F, G: Guard, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::OwnEnd { .. } => "not sent",
-            State::Waiting { .. } => "waiting",
-            State::Sent { .. } => "sent",
-            State::Over => "over",
+            GuardedState::OwnEnd { .. } => "not sent",
+            GuardedState::Waiting { .. } => "waiting",
+            GuardedState::Sent { .. } => "sent",
+            GuardedState::Over => "over",
         };
         f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Kind, MOST_BYTES, PolicyFileError};
+use crate::error::{ErrorKind, MOST_BYTES, PolicyFileError};
 
 /// Reads a file for the [`reader`](crate::reader), as a [`PolicyFile`](crate::PolicyFile) does: at most 1 MiB of UTF-8
 /// text, from a regular file.
@@ -20,14 +20,14 @@ pub fn read_text(path: &Path) -> Result<String, PolicyFileError> {
 /// Reads the file, up to one byte beyond the maximum size.
 ///
 /// A directory, a pipe or a device is not opened, because opening a pipe could block forever.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Kind> {
-    let io = |error| Kind::Io(Arc::new(error));
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ErrorKind> {
+    let io = |error| ErrorKind::Io(Arc::new(error));
     let metadata = fs::metadata(path).map_err(io)?;
     if !metadata.is_file() {
-        return Err(Kind::NotAFile);
+        return Err(ErrorKind::NotAFile);
     }
     if metadata.len() > MOST_BYTES {
-        return Err(Kind::TooLong);
+        return Err(ErrorKind::TooLong);
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default() + 1);
     File::open(path).map_err(io)?.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
@@ -35,16 +35,16 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Kind> {
 }
 
 /// Returns the text of the file's content.
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, Kind> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, ErrorKind> {
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(Kind::TooLong);
+        return Err(ErrorKind::TooLong);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        Kind::NotText(1 + before.iter().filter(|byte| **byte == b'\n').count())
+        ErrorKind::NotText(1 + before.iter().filter(|byte| **byte == b'\n').count())
     })?;
     match text.strip_prefix('\u{feff}').unwrap_or(text).trim().is_empty() {
-        true => Err(Kind::Empty),
+        true => Err(ErrorKind::Empty),
         false => Ok(text),
     }
 }

@@ -18,11 +18,11 @@ const MOST_LISTED: usize = 50;
 #[derive(Debug, Clone)]
 pub struct PolicyFileError {
     path: PathBuf,
-    kind: Kind,
+    kind: ErrorKind,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum ErrorKind {
     /// The file cannot be read.
     Io(Arc<io::Error>),
     /// The path refers to a directory, a pipe or a device.
@@ -43,14 +43,14 @@ pub(crate) enum Kind {
 }
 
 impl PolicyFileError {
-    pub(crate) fn new(path: &Path, kind: Kind) -> Self {
+    pub(crate) fn new(path: &Path, kind: ErrorKind) -> Self {
         Self { path: path.to_owned(), kind }
     }
 
     /// Returns the problems in the file's content. The list is empty if the file could not be read.
     pub fn problems(&self) -> &[Problem] {
         match &self.kind {
-            Kind::Problems(problems) => problems,
+            ErrorKind::Problems(problems) => problems,
             _ => &[],
         }
     }
@@ -66,15 +66,17 @@ impl fmt::Display for PolicyFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.kind {
-            Kind::Io(error) => write!(f, "{path}: cannot be read: {error}"),
-            Kind::NotAFile => write!(f, "{path}: is not a file"),
-            Kind::TooLong => write!(f, "{path}: is longer than 1 MiB (1048576 bytes)"),
-            Kind::Empty => write!(f, "{path}: is empty"),
-            Kind::NotText(line) => write!(f, "{path}:{line}: is not UTF-8"),
-            Kind::NoFormat => write!(f, "{path}: needs the feature `json` or `toml` of reattempt-policy-file"),
-            Kind::Panicked => write!(f, "{path}: is not in force in every layer, as the program's function panicked"),
-            Kind::NoWatch(error) => write!(f, "{path}: cannot be watched: {error}"),
-            Kind::Problems(problems) => {
+            ErrorKind::Io(error) => write!(f, "{path}: cannot be read: {error}"),
+            ErrorKind::NotAFile => write!(f, "{path}: is not a file"),
+            ErrorKind::TooLong => write!(f, "{path}: is longer than 1 MiB (1048576 bytes)"),
+            ErrorKind::Empty => write!(f, "{path}: is empty"),
+            ErrorKind::NotText(line) => write!(f, "{path}:{line}: is not UTF-8"),
+            ErrorKind::NoFormat => write!(f, "{path}: needs the feature `json` or `toml` of reattempt-policy-file"),
+            ErrorKind::Panicked => {
+                write!(f, "{path}: is not in force in every layer, as the program's function panicked")
+            }
+            ErrorKind::NoWatch(error) => write!(f, "{path}: cannot be watched: {error}"),
+            ErrorKind::Problems(problems) => {
                 for (number, problem) in problems.iter().take(MOST_LISTED).enumerate() {
                     write!(f, "{}{}", if number == 0 { "" } else { "\n" }, problem.in_file(&path))?;
                 }
@@ -90,7 +92,7 @@ impl fmt::Display for PolicyFileError {
 impl Error for PolicyFileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.kind {
-            Kind::Io(error) | Kind::NoWatch(error) => Some(&**error),
+            ErrorKind::Io(error) | ErrorKind::NoWatch(error) => Some(&**error),
             _ => None,
         }
     }

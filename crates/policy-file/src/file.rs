@@ -11,7 +11,7 @@ use reattempt::policies::{PolicyStack, PolicyTableLayer};
 use reattempt::protocol::RequestProtocol;
 
 use crate::budget::KillSwitch;
-use crate::error::{Kind, PolicyFileError};
+use crate::error::{ErrorKind, PolicyFileError};
 use crate::event::PolicyFileEvent;
 use crate::follow::{Follow, Follower};
 use crate::look_up::Report;
@@ -121,7 +121,7 @@ impl PolicyFile {
                 true
             };
             watch::start(interval, pause, look)
-                .map_err(|error| PolicyFileError::new(&shared.path, Kind::NoWatch(Arc::new(error))))?;
+                .map_err(|error| PolicyFileError::new(&shared.path, ErrorKind::NoWatch(Arc::new(error))))?;
         }
         Ok(Self { shared })
     }
@@ -207,12 +207,12 @@ impl PolicyFile {
 }
 
 /// Reads a document and checks it against the program. The flag is `true` if the content turns retries off.
-fn document(path: &Path, bytes: &[u8], options: &PolicyFileOptions) -> Result<Document, (Kind, bool)> {
+fn document(path: &Path, bytes: &[u8], options: &PolicyFileOptions) -> Result<Document, (ErrorKind, bool)> {
     let without = |kind| (kind, false);
     let text = disk::text(bytes).map_err(without)?;
-    let format = Format::of(path).ok_or(without(Kind::NoFormat))?;
+    let format = Format::of(path).ok_or(without(ErrorKind::NoFormat))?;
     let document = Document::read(text, format)
-        .map_err(|Mistakes { problems, never_retry, .. }| (Kind::Problems(problems), never_retry))?;
+        .map_err(|Mistakes { problems, never_retry, .. }| (ErrorKind::Problems(problems), never_retry))?;
     let lacking = document.policies.iter().filter(|policy| policy.is_fleet && options.fleet.is_none());
     let lacking = lacking.map(|policy| {
         let reason = "must not be \"fleet\", because this program supplies no store for it";
@@ -221,7 +221,7 @@ fn document(path: &Path, bytes: &[u8], options: &PolicyFileOptions) -> Result<Do
     let mut problems: Vec<_> = lacking.collect();
     problems.extend(document.uses_no_policy());
     match problems {
-        problems if !problems.is_empty() => Err((Kind::Problems(problems), document.never_retry)),
+        problems if !problems.is_empty() => Err((ErrorKind::Problems(problems), document.never_retry)),
         _ => Ok(document),
     }
 }
@@ -232,7 +232,7 @@ impl Shared {
     }
 
     /// Returns `true` if this content has already been tried.
-    fn has_tried(&self, content: &Result<Vec<u8>, Kind>) -> bool {
+    fn has_tried(&self, content: &Result<Vec<u8>, ErrorKind>) -> bool {
         is_tried(&self.lock().tried, &self.path, content)
     }
 
@@ -242,7 +242,7 @@ impl Shared {
     }
 
     /// Returns `true` if this content turns retries off, even if it has mistakes.
-    fn turns_retries_off(&self, content: &Result<Vec<u8>, Kind>) -> bool {
+    fn turns_retries_off(&self, content: &Result<Vec<u8>, ErrorKind>) -> bool {
         let Ok(bytes) = content else { return false };
         match document(&self.path, bytes, &self.options) {
             Ok(document) => document.never_retry,
@@ -273,7 +273,7 @@ impl Shared {
     /// Applies the content, or reports why that is impossible. Has no effect if this content was already tried.
     ///
     /// `read` runs while the lock for changes is held, so that older content never replaces newer content.
-    fn apply(self: &Arc<Self>, read: impl FnOnce() -> Option<Result<Vec<u8>, Kind>>) {
+    fn apply(self: &Arc<Self>, read: impl FnOnce() -> Option<Result<Vec<u8>, ErrorKind>>) {
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(content) = read().filter(|content| !self.has_tried(content)) else { return };
         let read = content.as_ref().map_err(|kind| (kind.clone(), false));
@@ -332,7 +332,8 @@ impl Shared {
         }
         if panicked.is_some() {
             let mut inner = self.lock();
-            (inner.tried, inner.error) = (Err(String::new()), Some(PolicyFileError::new(&self.path, Kind::Panicked)));
+            (inner.tried, inner.error) =
+                (Err(String::new()), Some(PolicyFileError::new(&self.path, ErrorKind::Panicked)));
         }
         panicked
     }
@@ -349,7 +350,7 @@ impl Shared {
 }
 
 /// Returns `true` if this content is the one that was last tried.
-fn is_tried(tried: &Result<Vec<u8>, String>, path: &Path, content: &Result<Vec<u8>, Kind>) -> bool {
+fn is_tried(tried: &Result<Vec<u8>, String>, path: &Path, content: &Result<Vec<u8>, ErrorKind>) -> bool {
     match (tried, content) {
         (Ok(tried), Ok(content)) => tried == content,
         (Err(tried), Err(kind)) => *tried == PolicyFileError::new(path, kind.clone()).to_string(),

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::pause::Pause;
 
 /// Starts the thread, which calls `look` after each interval until `look` returns `false` or the pause is ended.
@@ -29,11 +29,15 @@ pub(crate) fn start(
 /// Content that was found once. It is used only if two consecutive reads find it, because a file that is being written
 /// may be incomplete. The kill switch does not wait for the second read.
 #[derive(Default)]
-pub(crate) struct Settling(Option<Result<Vec<u8>, Kind>>);
+pub(crate) struct Settling(Option<Result<Vec<u8>, ErrorKind>>);
 
 impl Settling {
     /// Returns the content if the previous read found it too. Known content is discarded.
-    pub(crate) fn found(&mut self, content: Result<Vec<u8>, Kind>, is_known: bool) -> Option<Result<Vec<u8>, Kind>> {
+    pub(crate) fn found(
+        &mut self,
+        content: Result<Vec<u8>, ErrorKind>,
+        is_known: bool,
+    ) -> Option<Result<Vec<u8>, ErrorKind>> {
         let before = self.0.take();
         if is_known {
             return None;
@@ -47,7 +51,7 @@ impl Settling {
 }
 
 /// Returns `true` if two reads found the same content.
-pub(crate) fn is_same(one: &Result<Vec<u8>, Kind>, other: &Result<Vec<u8>, Kind>) -> bool {
+pub(crate) fn is_same(one: &Result<Vec<u8>, ErrorKind>, other: &Result<Vec<u8>, ErrorKind>) -> bool {
     match (one, other) {
         (Ok(one), Ok(other)) => one == other,
         (Err(one), Err(other)) => discriminant(one) == discriminant(other),

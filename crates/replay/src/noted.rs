@@ -13,13 +13,13 @@ use crate::progress::Polled;
 
 thread_local! {
     /// A spare value for the thread's next call, which would otherwise allocate one.
-    static SPARE: Cell<Option<Arc<Whole>>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<Arc<SharedData>>> = const { Cell::new(None) };
 }
 
 /// One reader of a noted body. The readers share the body, which never changes, and the record.
 pub(crate) struct Noted {
     /// `None` only while the reader is dropped.
-    whole: Option<Arc<Whole>>,
+    whole: Option<Arc<SharedData>>,
     hint: SizeHint,
     /// `true` once this reader has returned the data.
     given: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Noted {
 
 /// The part shared by all readers.
 #[derive(Default)]
-struct Whole {
+struct SharedData {
     /// It guards no other data, so `Relaxed` is enough.
     inspected: AtomicBool,
     /// `None` for an empty body.
@@ -42,8 +42,8 @@ impl Noted {
     pub(crate) fn new(hint: SizeHint, data: Option<Charged>) -> Self {
         let mut whole = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         match Arc::get_mut(&mut whole) {
-            Some(spare) => *spare = Whole { inspected: AtomicBool::new(false), data },
-            None => whole = Arc::new(Whole { inspected: AtomicBool::new(false), data }),
+            Some(spare) => *spare = SharedData { inspected: AtomicBool::new(false), data },
+            None => whole = Arc::new(SharedData { inspected: AtomicBool::new(false), data }),
         }
         Self { whole: Some(whole), hint, given: false }
     }

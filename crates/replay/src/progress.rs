@@ -28,11 +28,11 @@ pub(super) struct Progress {
 pub(super) struct End {
     /// `true` if nothing follows the last returned frame.
     pub(super) ended: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: BodyStage,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum BodyStage {
     #[default]
     Open,
     /// The caller's body is being polled, or has panicked.
@@ -82,12 +82,12 @@ fn given(data: Bytes) -> Polled {
 
 impl End {
     pub(super) fn is_done(self) -> bool {
-        matches!(self.stage, Stage::Done | Stage::Failed)
+        matches!(self.stage, BodyStage::Done | BodyStage::Failed)
     }
 
     /// Returns `true` if the caller's body failed while this was its only reader.
     pub(super) fn has_failed(self) -> bool {
-        matches!(self.stage, Stage::Polling | Stage::Failed)
+        matches!(self.stage, BodyStage::Polling | BodyStage::Failed)
     }
 
     /// Returns `true` if nothing follows.
@@ -99,7 +99,7 @@ impl End {
     /// Ends the body with an error.
     #[cold]
     pub(super) fn fail(&mut self, error: ReplayError) -> Polled {
-        self.stage = Stage::Done;
+        self.stage = BodyStage::Done;
         Poll::Ready(Some(Err(error.into())))
     }
 
@@ -115,10 +115,10 @@ impl End {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>>,
     {
-        if self.stage != Stage::Open {
+        if self.stage != BodyStage::Open {
             return self.closed();
         }
-        let unless_it_panics = Panicked(&mut self.stage);
+        let unless_it_panics = BodyPanic(&mut self.stage);
         let polled = body.as_mut().poll_frame(cx);
         let ended = body.is_end_stream();
         std::mem::forget(unless_it_panics);
@@ -142,12 +142,12 @@ impl End {
                 Some(Ok(frame))
             }
             Some(Err(error)) => {
-                self.stage = Stage::Failed;
+                self.stage = BodyStage::Failed;
                 failed();
                 Some(Err(source_error(error).into()))
             }
             None => {
-                self.stage = Stage::Done;
+                self.stage = BodyStage::Done;
                 None
             }
         })
@@ -156,8 +156,8 @@ impl End {
     /// Returns the result of a poll after the end: first an error if the body panicked, then the end.
     #[cold]
     pub(super) fn closed(&mut self) -> Polled {
-        let panicked = self.stage == Stage::Polling;
-        self.stage = if panicked { Stage::Failed } else { self.stage };
+        let panicked = self.stage == BodyStage::Polling;
+        self.stage = if panicked { BodyStage::Failed } else { self.stage };
         Poll::Ready(panicked.then(|| Err(panic_error().into())))
     }
 }
@@ -183,11 +183,11 @@ pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> 
 }
 
 /// A drop guard that records a panic in the body. Without a panic, it is forgotten instead of dropped.
-struct Panicked<'a>(&'a mut Stage);
+struct BodyPanic<'a>(&'a mut BodyStage);
 
-impl Drop for Panicked<'_> {
+impl Drop for BodyPanic<'_> {
     fn drop(&mut self) {
-        *self.0 = Stage::Polling;
+        *self.0 = BodyStage::Polling;
     }
 }
 

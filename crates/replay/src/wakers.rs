@@ -67,10 +67,10 @@ pub(super) struct Wakers {
 }
 
 #[derive(Default)]
-struct List(Lock<Contents>);
+struct List(Lock<WakerState>);
 
 #[derive(Default)]
-struct Contents {
+struct WakerState {
     waiting: Vec<Waiting>,
     /// `true` while the body is being polled. Wakes are then recorded, and carried out after the poll.
     polling: bool,

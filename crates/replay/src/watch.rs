@@ -94,17 +94,17 @@ impl fmt::Debug for ReplayWatch {
 
 /// The watched readers of one body. Its lock may be taken while the body's lock is held, but not vice versa.
 #[derive(Default)]
-pub(super) struct Watched(Lock<Contents>);
+pub(super) struct Watched(Lock<WatchState>);
 
 #[derive(Default)]
-struct Contents {
+struct WatchState {
     /// Readers with a lower id are cut off, except the survivor.
     cut_below: ReaderId,
     survivor: ReaderId,
     waiting: Vec<Waiting>,
 }
 
-impl Contents {
+impl WatchState {
     fn is_cut_off(&self, reader: ReaderId) -> bool {
         reader < self.cut_below && reader != self.survivor
     }

@@ -48,10 +48,10 @@ use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentA
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::ZERO));
 /// ```
 pub struct Reconnecting<S: Schedule> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<ReconnectingState<S>>,
 }
 
-struct Shared<S: Schedule> {
+struct ReconnectingState<S: Schedule> {
     schedule: S,
     run: Mutex<Run<S::Delays>>,
 }
@@ -67,7 +67,7 @@ impl<S: Schedule> Reconnecting<S> {
     /// Creates a handle without failures. Its delays are those of `schedule`.
     pub fn new(schedule: S) -> Self {
         let run = Mutex::new(Run::new(&schedule));
-        Self { shared: Arc::new(Shared { schedule, run }) }
+        Self { shared: Arc::new(ReconnectingState { schedule, run }) }
     }
 
     /// Ends the run of failures. All counts start again at 0.

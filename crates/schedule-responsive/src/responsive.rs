@@ -108,10 +108,10 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// ```
 #[derive(Clone)]
 pub struct Responsive {
-    shared: Arc<Shared>,
+    shared: Arc<ResponsiveState>,
 }
 
-struct Shared {
+struct ResponsiveState {
     rule: Rule,
     /// The settings for turns.
     rule_of_turns: Rule,
@@ -120,7 +120,7 @@ struct Shared {
     counters: Counters,
 }
 
-impl Shared {
+impl ResponsiveState {
     fn is_by_turns(&self) -> bool {
         self.by_turns.load(Ordering::Relaxed)
     }
@@ -136,7 +136,7 @@ impl Responsive {
 
     fn build(rule: Rule, rule_of_turns: Rule) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ResponsiveState {
                 rule,
                 rule_of_turns,
                 by_turns: AtomicBool::new(false),

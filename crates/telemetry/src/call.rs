@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::Shared;
 
 thread_local! {
-    static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<HttpCall>>> = const { RefCell::new(None) };
 }
 
 /// A call in flight.
-pub(super) struct Call {
+pub(super) struct HttpCall {
     /// The telemetry that measures this call.
     owner: Arc<Shared>,
     /// The nearest enclosing call that belongs to a different `HttpTelemetry`. Calls of the same one are skipped.
     /// Otherwise, calls that start inside each other would form an ever-growing chain.
-    outer: Option<Arc<Call>>,
+    outer: Option<Arc<HttpCall>>,
     sent: AtomicU32,
 }
 
-impl Call {
+impl HttpCall {
     pub(super) fn new(owner: &Arc<Shared>) -> Arc<Self> {
         let outer = CURRENT.with_borrow(|current| {
             let mut outer = current.as_ref();
@@ -52,17 +52,17 @@ impl Call {
     }
 
     /// Makes the call current until the guard is dropped.
-    pub(super) fn enter(self: &Arc<Self>) -> Entered {
-        Entered { outer: CURRENT.replace(Some(Arc::clone(self))) }
+    pub(super) fn enter(self: &Arc<Self>) -> EnteredCall {
+        EnteredCall { outer: CURRENT.replace(Some(Arc::clone(self))) }
     }
 }
 
 /// Restores the outer call when it is dropped, even by a panic.
-pub(super) struct Entered {
-    outer: Option<Arc<Call>>,
+pub(super) struct EnteredCall {
+    outer: Option<Arc<HttpCall>>,
 }
 
-impl Drop for Entered {
+impl Drop for EnteredCall {
     fn drop(&mut self) {
         CURRENT.set(self.outer.take());
     }
@@ -80,14 +80,14 @@ mod tests {
     fn nested_calls_keep_no_chain() {
         let telemetry = || Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });
         let (owner, other) = (telemetry(), telemetry());
-        let outermost = Call::new(&other);
+        let outermost = HttpCall::new(&other);
         let _outermost = outermost.enter();
-        let call = Call::new(&owner);
+        let call = HttpCall::new(&owner);
         let _entered = call.enter();
-        let inner = Call::new(&owner);
+        let inner = HttpCall::new(&owner);
         assert!(inner.outer.as_ref().is_some_and(|outer| Arc::ptr_eq(outer, &outermost)));
         let _inner = inner.enter();
-        assert_eq!((Call::count_attempt(&other), Call::count_attempt(&other)), (0, 1));
+        assert_eq!((HttpCall::count_attempt(&other), HttpCall::count_attempt(&other)), (0, 1));
     }
 
     /// A panic in an inner service leaves no call in the thread-local variable, so later attempts do not count as its
@@ -96,11 +96,11 @@ mod tests {
     fn panic_restores_outer_call() {
         let owner = Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });
         let panicked = catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _entered = Call::new(&owner).enter();
-            assert_eq!((Call::count_attempt(&owner), Call::count_attempt(&owner)), (0, 1));
+            let _entered = HttpCall::new(&owner).enter();
+            assert_eq!((HttpCall::count_attempt(&owner), HttpCall::count_attempt(&owner)), (0, 1));
             std::panic::resume_unwind(Box::new("as scripted"));
         }));
         assert!(panicked.is_err());
-        assert_eq!((Call::count_attempt(&owner), Call::count_attempt(&owner)), (0, 0));
+        assert_eq!((HttpCall::count_attempt(&owner), HttpCall::count_attempt(&owner)), (0, 0));
     }
 }

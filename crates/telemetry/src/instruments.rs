@@ -16,7 +16,7 @@ const SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.7
 const RESENDS: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
 #[derive(Clone)]
-pub(super) struct Instruments {
+pub(super) struct HttpInstruments {
     requests: Histogram<f64>,
     calls: Histogram<f64>,
     resends: Histogram<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Instruments {
     given_up: Counter<u64>,
 }
 
-impl Instruments {
+impl HttpInstruments {
     pub(super) fn new(provider: &dyn MeterProvider) -> Self {
         let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);
@@ -56,7 +56,7 @@ impl Instruments {
     }
 }
 
-impl Output for Instruments {
+impl Output for HttpInstruments {
     fn begin(&self, begun: &Begun<'_>) -> Box<dyn Open> {
         let mut labels = Vec::with_capacity(6);
         labels.push(KeyValue::new("http.request.method", begun.method));
@@ -100,7 +100,7 @@ pub(super) fn ended(end: &End) -> impl Iterator<Item = KeyValue> {
 
 /// A call or an attempt in flight.
 struct Measurement {
-    instruments: Instruments,
+    instruments: HttpInstruments,
     side: Side,
     labels: Vec<KeyValue>,
 }

@@ -166,7 +166,7 @@ impl<Mode> HttpTelemetry<Mode> {
     #[cfg(feature = "opentelemetry")]
     #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
     pub fn metrics(self, provider: &dyn opentelemetry::metrics::MeterProvider) -> Self {
-        self.output(instruments::Instruments::new(provider))
+        self.output(instruments::HttpInstruments::new(provider))
     }
 
     /// Creates spans with `provider`, from a tracer named `reattempt`.

@@ -7,7 +7,7 @@ use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
 use super::instruments::{ended, server};
 use super::layer::Side;
-use super::output::{Begun, End, Entered, Open, Output};
+use super::output::{Begun, End, EnteredSpan, Open, Output};
 
 /// An output that creates spans with an OpenTelemetry tracer.
 pub(super) struct OtelSpans<T> {
@@ -50,8 +50,8 @@ fn resends(count: u32) -> Option<KeyValue> {
 struct OtelSpan(Context);
 
 impl Open for OtelSpan {
-    fn enter(&self) -> Entered<'_> {
-        Entered::Context(self.0.clone().attach())
+    fn enter(&self) -> EnteredSpan<'_> {
+        EnteredSpan::Context(self.0.clone().attach())
     }
 
     fn endpoint(&mut self, name: &Arc<str>) {

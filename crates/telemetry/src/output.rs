@@ -26,8 +26,8 @@ pub(super) trait Output: Send + Sync {
 /// An output's record of a call or an attempt in flight.
 pub(super) trait Open: Send + Sync {
     /// Makes this the output's current call or attempt until the guard is dropped.
-    fn enter(&self) -> Entered<'_> {
-        Entered::Nothing(PhantomData)
+    fn enter(&self) -> EnteredSpan<'_> {
+        EnteredSpan::Nothing(PhantomData)
     }
 
     /// Records the name of the endpoint that an attempt was sent to.
@@ -41,7 +41,7 @@ pub(super) trait Open: Send + Sync {
 
 /// A guard that exits the span or context when it is dropped.
 #[expect(dead_code, reason = "the guards are only dropped")]
-pub(super) enum Entered<'a> {
+pub(super) enum EnteredSpan<'a> {
     Nothing(PhantomData<&'a ()>),
     #[cfg(feature = "opentelemetry")]
     Context(opentelemetry::ContextGuard),

@@ -9,7 +9,7 @@ use reattempt_engine::wall::clock::Instant;
 use reattempt_engine::wall::frame::{Frame, Tried};
 
 use super::Shared;
-use super::call::Call;
+use super::call::HttpCall;
 use super::labels::{method_of, server_of, url_of, version_of};
 use super::layer::Side;
 use super::output::{Begun, End, Open};
@@ -18,7 +18,7 @@ use super::output::{Begun, End, Open};
 pub(super) struct Record {
     started: Instant,
     /// `None` for an attempt.
-    call: Option<Arc<Call>>,
+    call: Option<Arc<HttpCall>>,
     /// The endpoint of an attempt, until the outputs have it.
     tried: Tried,
     open: Vec<Box<dyn Open>>,
@@ -30,8 +30,8 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn begin(shared: &Arc<Shared>, side: Side, request: RequestView<'_>) -> Self {
         let (call, resends) = match side {
-            Side::Call => (Some(Call::new(shared)), 0),
-            Side::Attempt => (None, Call::count_attempt(shared)),
+            Side::Call => (Some(HttpCall::new(shared)), 0),
+            Side::Attempt => (None, HttpCall::count_attempt(shared)),
         };
         let real_server = server_of(request);
         let (real_server, server) = (real_server.as_ref(), &shared.servers.label_of(real_server.as_ref()));
@@ -44,7 +44,7 @@ impl Record {
     /// Calls or polls the service by calling `run`, with this call or attempt as the current one. Notes the endpoint
     /// that an attempt was sent to meanwhile.
     pub(super) fn within<R>(&mut self, run: impl FnOnce() -> R) -> R {
-        let entered = self.call.as_ref().map(Call::enter);
+        let entered = self.call.as_ref().map(HttpCall::enter);
         let result = nested(&self.open, run);
         drop(entered);
         if self.call.is_none()

@@ -6,7 +6,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::layer::Side;
-use super::output::{Begun, End, Entered, Open, Output};
+use super::output::{Begun, End, EnteredSpan, Open, Output};
 
 /// An output that creates spans in the current subscriber.
 pub(super) struct TracingSpans;
@@ -56,8 +56,8 @@ fn resends(span: &Span, count: u32) {
 struct TracingSpan(Span);
 
 impl Open for TracingSpan {
-    fn enter(&self) -> Entered<'_> {
-        Entered::Span(self.0.enter())
+    fn enter(&self) -> EnteredSpan<'_> {
+        EnteredSpan::Span(self.0.enter())
     }
 
     fn endpoint(&mut self, name: &Arc<str>) {

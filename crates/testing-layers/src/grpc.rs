@@ -131,7 +131,7 @@ pub fn lost(error: impl Into<BoxError>) -> Lost {
 type Script = dyn Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync;
 
 #[derive(Clone)]
-pub struct Server(Arc<GrpcServerState>);
+pub struct GrpcServer(Arc<GrpcServerState>);
 
 struct GrpcServerState {
     began: Instant,
@@ -139,7 +139,7 @@ struct GrpcServerState {
     seen: Mutex<Vec<(Duration, HeaderMap)>>,
 }
 
-impl Server {
+impl GrpcServer {
     /// Creates a server with this script.
     pub fn by(script: impl Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync + 'static) -> Self {
         let (began, script, seen) = (Instant::now(), Box::new(script), Mutex::default());
@@ -186,7 +186,7 @@ impl Server {
     }
 }
 
-impl Service<Request<Body>> for Server {
+impl Service<Request<Body>> for GrpcServer {
     type Response = Answer;
     type Error = Lost;
     type Future = Pin<Box<dyn Future<Output = Result<Answer, Lost>> + Send>>;

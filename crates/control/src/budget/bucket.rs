@@ -50,7 +50,7 @@ const MICROSECONDS: u64 = (1 << MICROSECOND_BITS) - 1;
 
 /// The settings of a bucket, in millionths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct TokenRule {
     /// The capacity, which is also the initial balance; at most [`MOST_TOKENS`].
     pub(crate) capacity: u64,
     /// The amount added per success; 0 if only time adds tokens.
@@ -100,7 +100,7 @@ struct Seen {
 
 impl Bucket {
     /// Creates a full bucket.
-    pub(crate) fn new(rule: Rule, counted: (Arc<NotFull>, Slot)) -> Self {
+    pub(crate) fn new(rule: TokenRule, counted: (Arc<NotFull>, Slot)) -> Self {
         let full = rule.capacity << EPOCH_BITS;
         Self {
             state: AtomicU64::new(full),

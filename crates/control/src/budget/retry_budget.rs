@@ -96,10 +96,10 @@ use crate::sync::{Apart, AtomicU64, OnceLock, Ordering};
 /// ```
 #[derive(Clone)]
 pub struct RetryBudget {
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<BudgetState>,
 }
 
-pub(super) struct State {
+pub(super) struct BudgetState {
     pub(super) settings: Settings,
     /// `None` if every retry is granted.
     pub(super) buckets: Option<Destinations>,
@@ -402,12 +402,12 @@ impl RetryBudget {
         let most = settings.max_destinations;
         let buckets = settings.kind.bucket_rule().map(|rule| Destinations::new(most, rule, counted));
         let (brake, refusals) = (OnceLock::new(), Apart::default());
-        Self { state: Arc::new(State { settings, buckets, brake, not_full, refusals }) }
+        Self { state: Arc::new(BudgetState { settings, buckets, brake, not_full, refusals }) }
     }
 
     /// Returns the buckets whose doubt limits free replacements, if the budget limits anything.
     pub(super) fn brake(&self) -> Option<&Destinations> {
-        let State { settings, buckets, brake, not_full, .. } = &*self.state;
+        let BudgetState { settings, buckets, brake, not_full, .. } = &*self.state;
         let Some(rule) = settings.kind.brake_rule() else { return buckets.as_ref() };
         let new = || Destinations::new(settings.max_destinations, rule, Arc::clone(not_full));
         Some(brake.get_or_init(new))

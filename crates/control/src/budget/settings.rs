@@ -4,7 +4,7 @@
 
 use reattempt_core::{FailureKind, Recommended, Warning};
 
-use super::bucket::{MOST_TOKENS, Rule, TOKEN};
+use super::bucket::{MOST_TOKENS, TOKEN, TokenRule};
 use super::cautious::{self, Caution};
 use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::millionths::millionths;
@@ -42,14 +42,14 @@ pub(crate) enum Kind {
     Unlimited,
     Cautious(Caution),
     /// Each retry costs one token. Each success adds the ratio, even if its call was retried.
-    Tokens(Rule),
-    Quota(Rule, Costs),
+    Tokens(TokenRule),
+    Quota(TokenRule, Costs),
 }
 
 /// The settings of a bucket.
 #[derive(Clone, Copy)]
 pub(super) enum BucketRule {
-    Tokens(Rule, Costs),
+    Tokens(TokenRule, Costs),
     Cautious(Caution),
 }
 
@@ -118,7 +118,7 @@ impl Kind {
             Self::Tokens(rule) if rule.ratio == 0 => {
                 Recommended::burst("burst", tokens(rule.capacity), tokens(rule.refill))
             }
-            Self::Tokens(Rule { ratio, .. }) | Self::Cautious(Caution { credit: ratio, .. }) => {
+            Self::Tokens(TokenRule { ratio, .. }) | Self::Cautious(Caution { credit: ratio, .. }) => {
                 Recommended::BUDGET.number("ratio", tokens(*ratio))
             }
             Self::Unlimited | Self::Quota(..) => None,
@@ -156,17 +156,17 @@ impl Settings {
     /// Returns the settings of a ratio budget. `ratio` is in millionths.
     pub(crate) fn of_ratio(ratio: u64) -> Self {
         let capacity = 10 * TOKEN;
-        Self::of(Kind::Tokens(Rule { capacity, ratio, refill: TRICKLE, refunds: false }))
+        Self::of(Kind::Tokens(TokenRule { capacity, ratio, refill: TRICKLE, refunds: false }))
     }
 
     pub(crate) fn rate(per_second: f64, burst: f64) -> Self {
         let refill = millionths(per_second, 0.000_001, 1_000_000.0);
-        Self::of(Kind::Tokens(Rule { capacity: capacity(burst), ratio: 0, refill, refunds: false }))
+        Self::of(Kind::Tokens(TokenRule { capacity: capacity(burst), ratio: 0, refill, refunds: false }))
     }
 
     pub(crate) fn of_quota(costs: Costs) -> Self {
         let capacity = u64::from(Costs::CAPACITY) * TOKEN;
-        Self::of(Kind::Quota(Rule { capacity, ratio: TOKEN, refill: 0, refunds: true }, costs))
+        Self::of(Kind::Quota(TokenRule { capacity, ratio: TOKEN, refill: 0, refunds: true }, costs))
     }
 
     pub(crate) fn capacity(mut self, tokens: f64) -> Self {

@@ -22,7 +22,7 @@ const LONGEST_WAIT: u64 = 60_000;
 pub(crate) struct Ejections<T> {
     /// The set's number in the ids of its tiers.
     set: u32,
-    pub(crate) records: Vec<NamedEntry<T>>,
+    pub(crate) records: Vec<MemberRecord<T>>,
     /// The tier of which failing endpoints are in service, because all or most of it is ejected.
     all_in: Option<usize>,
     /// The number of picks of endpoints that have left the set.
@@ -30,7 +30,7 @@ pub(crate) struct Ejections<T> {
 }
 
 /// An endpoint with its ejections. Times are in milliseconds.
-pub(crate) struct NamedEntry<T> {
+pub(crate) struct MemberRecord<T> {
     pub(crate) tier: usize,
     pub(crate) member: Arc<Member<T>>,
     /// The ejections for failures, and the reason of the last one.
@@ -56,7 +56,7 @@ struct Kept {
     unreachable: bool,
 }
 
-impl<T> NamedEntry<T> {
+impl<T> MemberRecord<T> {
     pub(crate) fn new(tier: usize, member: Member<T>) -> Self {
         Self {
             tier,
@@ -209,7 +209,7 @@ impl<T> Ejections<T> {
         self.record_of(id).map_or(Effect::None, |record| record.effect_of(failure, now))
     }
 
-    fn record_of(&mut self, id: EndpointId) -> Option<&mut NamedEntry<T>> {
+    fn record_of(&mut self, id: EndpointId) -> Option<&mut MemberRecord<T>> {
         self.records.iter_mut().find(|record| record.member.endpoint().named.id == id)
     }
 
@@ -242,7 +242,7 @@ impl<T> Ejections<T> {
                 tiers.push(Tier { id: TierId::new(self.set, number), members, out, share, all_in });
             }
         }
-        let times = |record: &NamedEntry<T>| [record.failing.until, record.unreachable.until, record.asked];
+        let times = |record: &MemberRecord<T>| [record.failing.until, record.unreachable.until, record.asked];
         let until = self.records.iter().flat_map(times).flatten().min().unwrap_or(u64::MAX);
         let tiered = self.records.first().map(|record| record.tier) != last;
         Roster::new(until, tiers, tiered)
@@ -254,19 +254,19 @@ impl<T> Ejections<T> {
 /// Failing ones stay if they are more than half of those that can serve at all. If none can, all stay. If the others
 /// have all returned without a success so far, unreachable ones stay too: each may be the first to accept a connection
 /// again, and the first one to return would otherwise get the calls of all.
-fn kept<T>(tier: &[NamedEntry<T>]) -> Kept {
+fn kept<T>(tier: &[MemberRecord<T>]) -> Kept {
     let open = || tier.iter().filter(|record| !record.is_shut());
     let (length, failing) = (open().count(), open().filter(|record| record.failing.until.is_some()).count());
     Kept {
         all: length == 0,
         failing: failing > length / 2,
-        unreachable: length > 0 && open().all(NamedEntry::is_unproven),
+        unreachable: length > 0 && open().all(MemberRecord::is_unproven),
     }
 }
 
 /// Returns the share of picks that a tier gets. After an outage of most of the tier, this is the part of it that is in
 /// service.
-fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
+fn share<T>(tier: &mut [MemberRecord<T>], in_service: usize) -> u64 {
     let length = tier.len();
     let mut out = tier.iter_mut().filter(|record| record.out);
     if in_service < length.div_ceil(2) {
@@ -279,7 +279,7 @@ fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
 
 /// Updates a tier, of which ejected endpoints may be in service, or may have been until now.
 fn update_tier<T>(
-    tier: &mut [NamedEntry<T>],
+    tier: &mut [MemberRecord<T>],
     (was_all_in, all_in): (bool, bool),
     kept: Kept,
     now: u64,

@@ -12,7 +12,7 @@ use foldhash::quality::FixedState;
 use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Effect, Ejections, NamedEntry, stamp};
+use super::ejections::{Effect, Ejections, MemberRecord, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::latency_word::time_of;
@@ -279,7 +279,7 @@ impl<T> EndpointSet<T> {
             .filter(|(_, name)| !known.contains(name) || is_new(name))
             .filter_map(|(tier, name)| {
                 let endpoint = Endpoint::new(Arc::clone(name), make(name)?);
-                Some((Arc::clone(name), NamedEntry::new(*tier, Member::new(endpoint))))
+                Some((Arc::clone(name), MemberRecord::new(*tier, Member::new(endpoint))))
             })
             .collect();
         let mut gone = Vec::new();
@@ -293,7 +293,7 @@ impl<T> EndpointSet<T> {
             }));
             gone.extend(old.into_values());
             let picks =
-                gone.iter().map(|record: &NamedEntry<T>| record.member.endpoint().picks.load(Ordering::Relaxed));
+                gone.iter().map(|record: &MemberRecord<T>| record.member.endpoint().picks.load(Ordering::Relaxed));
             ejections.picks_of_gone += picks.sum::<u64>();
         });
         // Services are dropped without holding the lock used by `pick` and `end_ticket`.
@@ -360,7 +360,7 @@ impl<T> EndpointSet<T> {
     }
 }
 
-fn name_of<T>(record: &NamedEntry<T>) -> Arc<str> {
+fn name_of<T>(record: &MemberRecord<T>) -> Arc<str> {
     Arc::clone(&record.member.endpoint().named.name)
 }
 

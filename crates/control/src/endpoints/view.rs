@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ejections::{NamedEntry, stamp};
+use super::ejections::{MemberRecord, stamp};
 use super::endpoint::EjectReason;
 use super::latency_word::time_of;
 use super::trail::EndpointId;
@@ -35,7 +35,7 @@ pub struct EndpointView {
 
 impl EndpointView {
     /// Returns the state at `now`, in milliseconds, or as of the last attempt.
-    pub(crate) fn of<T>(record: &NamedEntry<T>, now: Option<u64>) -> Self {
+    pub(crate) fn of<T>(record: &MemberRecord<T>, now: Option<u64>) -> Self {
         let endpoint = record.member.endpoint();
         let (latency, failing) = match now.map(stamp) {
             Some(now) => (endpoint.latency.read(now), endpoint.failures.rate(now)),

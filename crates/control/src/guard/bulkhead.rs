@@ -10,7 +10,7 @@ use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
-use super::places::{Note, Places, Rule, Usage};
+use super::places::{PlaceNote, Places, PlacesSettings, Usage};
 use super::usual_latency::UsualLatency;
 use super::wait_queue::Patience;
 use crate::destination_table::Entry;
@@ -72,20 +72,20 @@ impl Bulkhead {
     /// Creates a bulkhead with `limit` places and no queue.
     pub fn new(limit: u32) -> Self {
         let kind = GuardKind::BULKHEAD;
-        Self(PerDestination::new(Rule { limit, patience: Patience::NONE, hold: true, kind }))
+        Self(PerDestination::new(PlacesSettings { limit, patience: Patience::NONE, hold: true, kind }))
     }
 
     /// Sets how many calls may wait per destination, and for how long. By default, no calls wait, because a queue in
     /// front of a slow server only delays the refusal.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
-        Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
+        Self(self.0.changed(|settings| settings.patience = Patience { calls, time }))
     }
 
     /// If `on`, frees the place when the response head arrives. By default, it is held until the end of the body.
     ///
     /// The head of a gRPC response does not end its call, so its place is always held until the trailers.
     pub fn release_at_head(self, on: bool) -> Self {
-        Self(self.0.changed(|rule| rule.hold = !on))
+        Self(self.0.changed(|settings| settings.hold = !on))
     }
 
     /// Returns counts of the calls to `destination` that hold a place at `now` or wait for one.
@@ -109,24 +109,24 @@ impl Entry for Places {
 }
 
 impl State for Places {
-    type Settings = Rule;
-    type Note = Note;
+    type Settings = PlacesSettings;
+    type Note = PlaceNote;
     type Shown = Usage;
 
-    const UNCOUNTED: Note = Note::Held { in_flight: 0 };
+    const UNCOUNTED: PlaceNote = PlaceNote::Held { in_flight: 0 };
     const LISTED: &'static str = "in_use";
 
-    fn new(rule: &Rule, _: &Arc<str>) -> Self {
-        Self::new(rule)
+    fn new(settings: &PlacesSettings, _: &Arc<str>) -> Self {
+        Self::new(settings)
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<PlaceNote>> {
         self.admit(arrival)
     }
 
     #[inline(always)]
-    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+    fn record_end(&self, note: &PlaceNote, end: &End, now: Duration) -> Option<PlaceNote> {
         self.end_call(*note, end, now)
     }
 
@@ -135,7 +135,7 @@ impl State for Places {
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]
-    fn times_success(&self, _: &Note) -> bool {
+    fn times_success(&self, _: &PlaceNote) -> bool {
         self.holds()
     }
 
@@ -143,7 +143,7 @@ impl State for Places {
         Some(&self.latency)
     }
 
-    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+    fn resume(&self, note: &mut PlaceNote, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         self.resume(note, arrival, waker)
     }
 
@@ -151,23 +151,23 @@ impl State for Places {
         self.would_admit(arrival)
     }
 
-    fn adopt(&self, rule: &Rule) {
-        self.adopt(rule);
-        self.set_limit(rule.limit);
+    fn adopt(&self, settings: &PlacesSettings) {
+        self.adopt(settings);
+        self.set_limit(settings.limit);
     }
 
     fn wake_waiting(&self) {
         self.fill();
     }
 
-    fn validate(rule: &Rule) -> Vec<Warning> {
-        let limit = rule.limit;
+    fn validate(settings: &PlacesSettings) -> Vec<Warning> {
+        let limit = settings.limit;
         let none = (limit == 0).then(|| Warning::new("limit", limit, "at least 1, usually 64"));
         none.into_iter().collect()
     }
 
-    fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("limit", &rule.limit).field("queue", &rule.patience).field("hold", &rule.hold);
+    fn show_settings(settings: &PlacesSettings, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("limit", &settings.limit).field("queue", &settings.patience).field("hold", &settings.hold);
     }
 
     /// Shows a destination that has calls in flight. The ages of bodies are in [`Bulkhead::usage_at`].

@@ -31,10 +31,10 @@ pub(crate) struct Places {
     heads: Heads,
     /// Measured by the calls that waited.
     pub(crate) latency: UsualLatency,
-    state: Mutex<State>,
+    state: Mutex<WaitingCalls>,
 }
 
-struct State {
+struct WaitingCalls {
     queue: WaitQueue,
     /// Calls that were given a place but have not been polled since, ordered by the end of their wait.
     granted: BTreeSet<(Duration, WaiterId)>,
@@ -43,7 +43,7 @@ struct State {
 
 /// The settings of one destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct PlacesSettings {
     pub(crate) limit: u32,
     pub(crate) patience: Patience,
     pub(crate) hold: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Rule {
 
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Note {
+pub(crate) enum PlaceNote {
     /// In the queue, or given a place in the meantime, or too late for one.
     Waiting { waiter: WaiterId, waits_until: Duration },
     Held {
@@ -82,21 +82,21 @@ pub struct Usage {
     pub oldest_past_head: Option<Duration>,
 }
 
-enum Take {
+enum PlaceTake {
     Taken(u32),
     Full,
     Retired,
 }
 
 impl Places {
-    pub(crate) fn new(rule: &Rule) -> Self {
-        let state =
-            State { queue: WaitQueue::new(rule.patience), granted: BTreeSet::new(), more_heads: MoreHeads::default() };
+    pub(crate) fn new(settings: &PlacesSettings) -> Self {
+        let queue = WaitQueue::new(settings.patience);
+        let state = WaitingCalls { queue, granted: BTreeSet::new(), more_heads: MoreHeads::default() };
         Self {
             word: AtomicU64::new(0),
-            limit: AtomicU32::new(rule.limit),
-            hold: AtomicBool::new(rule.hold),
-            kind: rule.kind,
+            limit: AtomicU32::new(settings.limit),
+            hold: AtomicBool::new(settings.hold),
+            kind: settings.kind,
             heads: Heads::new(),
             latency: UsualLatency::default(),
             state: Mutex::new(state),
@@ -105,23 +105,23 @@ impl Places {
 
     /// Decides whether to admit a call. Returns `None` if the places were removed from the table.
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<PlaceNote>> {
         match self.take() {
-            Take::Taken(in_flight) => Some(Admit::Admitted(Note::Held { in_flight })),
-            Take::Full => self.enter(arrival),
-            Take::Retired => None,
+            PlaceTake::Taken(in_flight) => Some(Admit::Admitted(PlaceNote::Held { in_flight })),
+            PlaceTake::Full => self.enter(arrival),
+            PlaceTake::Retired => None,
         }
     }
 
     #[inline]
-    fn take(&self) -> Take {
+    fn take(&self) -> PlaceTake {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word >= u64::from(self.limit.load(Ordering::Acquire)) {
-                return if word & RETIRED == 0 { Take::Full } else { Take::Retired };
+                return if word & RETIRED == 0 { PlaceTake::Full } else { PlaceTake::Retired };
             }
             match self.replace(word, word + 1) {
-                Ok(()) => return Take::Taken(count(word + 1)),
+                Ok(()) => return PlaceTake::Taken(count(word + 1)),
                 Err(seen) => word = seen,
             }
         }
@@ -129,7 +129,7 @@ impl Places {
 
     /// Adds a call to the queue, unless a place has become free or the call may not wait.
     #[cold]
-    fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<PlaceNote>> {
         let mut state = self.lock();
         let woken = self.pass_on(&mut state, arrival.now);
         let admitted = self.enter_line(&mut state, arrival);
@@ -138,13 +138,13 @@ impl Places {
         admitted
     }
 
-    fn enter_line(&self, state: &mut State, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn enter_line(&self, state: &mut WaitingCalls, arrival: &Arrival<'_>) -> Option<Admit<PlaceNote>> {
         loop {
             // A place may have become free in the meantime.
             match self.take() {
-                Take::Taken(in_flight) => return Some(Admit::Admitted(Note::Held { in_flight })),
-                Take::Full => {}
-                Take::Retired => return None,
+                PlaceTake::Taken(in_flight) => return Some(Admit::Admitted(PlaceNote::Held { in_flight })),
+                PlaceTake::Full => {}
+                PlaceTake::Retired => return None,
             }
             if let Err(refused) = self.may_wait(state, arrival) {
                 return Some(Admit::Refused(refused));
@@ -154,12 +154,12 @@ impl Places {
             if is_full && self.replace(word, word | WAITERS).is_ok() {
                 let waiter = state.queue.push(arrival);
                 let waits_until = state.queue.waits_until(waiter);
-                return Some(Admit::Waiting(Note::Waiting { waiter, waits_until }));
+                return Some(Admit::Waiting(PlaceNote::Waiting { waiter, waits_until }));
             }
         }
     }
 
-    fn may_wait(&self, state: &State, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    fn may_wait(&self, state: &WaitingCalls, arrival: &Arrival<'_>) -> Result<(), Refused> {
         if !arrival.patient || self.limit() == 0 || state.queue.is_full() {
             return Err(Refused::new(self.kind, Reason::Full));
         }
@@ -170,18 +170,18 @@ impl Places {
     }
 
     /// Decides whether a waiting call may proceed.
-    pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Note::Waiting { waiter, waits_until } = *note else { return Resume::Admitted };
+    pub(crate) fn resume(&self, note: &mut PlaceNote, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let PlaceNote::Waiting { waiter, waits_until } = *note else { return Resume::Admitted };
         // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
-        let is_granted = |state: &mut State| state.granted.remove(&(waits_until, waiter));
+        let is_granted = |state: &mut WaitingCalls| state.granted.remove(&(waits_until, waiter));
         // A call that is polled too late still owns its place, unless the place was passed on.
         let mut granted = is_granted(&mut state);
         let woken = self.pass_on(&mut state, arrival.now);
         granted = granted || is_granted(&mut state);
         let next = if granted {
-            *note = Note::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
+            *note = PlaceNote::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
             Resume::Admitted
         } else if arrival.now < waits_until && state.queue.position_of(waiter).is_some() {
             _gone = state.queue.set_waker(waiter, waker);
@@ -200,10 +200,10 @@ impl Places {
 
     /// Ends a call. Returns the note for the body if the place is held until it ends.
     #[inline]
-    pub(crate) fn end_call(&self, note: Note, end: &End, now: Duration) -> Option<Note> {
+    pub(crate) fn end_call(&self, note: PlaceNote, end: &End, now: Duration) -> Option<PlaceNote> {
         let holds = || matches!(end, End::Judged { .. }) && self.holds();
         match note {
-            Note::Held { .. } if !holds() => {
+            PlaceNote::Held { .. } if !holds() => {
                 self.release(now);
                 None
             }
@@ -220,30 +220,30 @@ impl Places {
     /// Slow path of [`end_call`](Self::end_call): a waiting call ends, a response head arrives and the place is kept,
     /// or the body after such a head ends.
     #[inline(never)]
-    fn end_otherwise(&self, note: Note, now: Duration) -> Option<Note> {
+    fn end_otherwise(&self, note: PlaceNote, now: Duration) -> Option<PlaceNote> {
         match note {
-            Note::Held { in_flight } => {
+            PlaceNote::Held { in_flight } => {
                 if let Some(slot) = self.heads.note(in_flight, now) {
-                    return Some(Note::PastHead(slot));
+                    return Some(PlaceNote::PastHead(slot));
                 }
             }
-            Note::PastHead(slot) if slot < HEADS => {
+            PlaceNote::PastHead(slot) if slot < HEADS => {
                 self.heads.clear(slot);
                 self.release(now);
                 return None;
             }
-            Note::Waiting { .. } | Note::PastHead(_) => {}
+            PlaceNote::Waiting { .. } | PlaceNote::PastHead(_) => {}
         }
         self.end_behind_lock(note, now)
     }
 
     /// Ends a call with an entry in the queue, or with a head time guarded by the lock.
-    fn end_behind_lock(&self, note: Note, now: Duration) -> Option<Note> {
+    fn end_behind_lock(&self, note: PlaceNote, now: Duration) -> Option<PlaceNote> {
         let _gone;
         let mut state = self.lock();
         match note {
-            Note::Held { .. } => return Some(Note::PastHead(HEADS + state.more_heads.insert(now))),
-            Note::Waiting { waiter, waits_until } => {
+            PlaceNote::Held { .. } => return Some(PlaceNote::PastHead(HEADS + state.more_heads.insert(now))),
+            PlaceNote::Waiting { waiter, waits_until } => {
                 if !state.granted.remove(&(waits_until, waiter)) {
                     _gone = self.leave(&mut state, waiter);
                     let next = Self::next(&mut state);
@@ -252,7 +252,7 @@ impl Places {
                     return None;
                 }
             }
-            Note::PastHead(slot) => state.more_heads.remove(slot.saturating_sub(HEADS)),
+            PlaceNote::PastHead(slot) => state.more_heads.remove(slot.saturating_sub(HEADS)),
         }
         drop(state);
         self.release(now);
@@ -284,7 +284,7 @@ impl Places {
 
     /// Passes free places to the first calls in the queue, including places of calls that were not polled in time.
     /// Returns the wakers of all calls that have left the queue, and of the next call.
-    fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
+    fn pass_on(&self, state: &mut WaitingCalls, now: Duration) -> Vec<Waker> {
         while state.granted.first().is_some_and(|(waits_until, _)| *waits_until <= now) {
             state.granted.pop_first();
             self.word.fetch_sub(1, Ordering::AcqRel);
@@ -309,21 +309,21 @@ impl Places {
 
     /// Returns the waker of the first call in the queue, if a place may be passed on to it before it stops waiting.
     /// That call must be polled again, to learn when to check.
-    fn next(state: &mut State) -> Option<Waker> {
+    fn next(state: &mut WaitingCalls) -> Option<Waker> {
         let (until, _) = state.granted.first()?;
         let next = state.queue.front()?;
         (state.queue.waits_until(next) > *until).then(|| state.queue.first_waker()).flatten()
     }
 
     /// Removes a call from the queue. Returns its waker.
-    fn leave(&self, state: &mut State, waiter: WaiterId) -> Option<Waker> {
+    fn leave(&self, state: &mut WaitingCalls, waiter: WaiterId) -> Option<Waker> {
         let gone = state.queue.remove(waiter);
         self.note_empty(state);
         gone
     }
 
     /// If no call waits, lets calls take and release places without the lock again.
-    fn note_empty(&self, state: &State) {
+    fn note_empty(&self, state: &WaitingCalls) {
         if state.queue.is_empty() {
             self.word.fetch_and(!WAITERS, Ordering::AcqRel);
         }
@@ -342,9 +342,9 @@ impl Places {
     }
 
     /// Adopts new settings except the limit.
-    pub(crate) fn adopt(&self, rule: &Rule) {
-        self.hold.store(rule.hold, Ordering::Relaxed);
-        self.lock().queue.set_patience(rule.patience);
+    pub(crate) fn adopt(&self, settings: &PlacesSettings) {
+        self.hold.store(settings.hold, Ordering::Relaxed);
+        self.lock().queue.set_patience(settings.patience);
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.
@@ -388,7 +388,7 @@ impl Places {
         self.word.compare_exchange_weak(seen, word, Ordering::AcqRel, Ordering::Relaxed).map(drop)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WaitingCalls> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -56,18 +56,18 @@ pub struct ServerLoad {
     arrivals: AtomicU64,
     /// Calls that ended; the upper half counts refused calls.
     ends: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<OlderBucket>,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct State {
+pub(crate) struct OlderBucket {
     /// The start of the older bucket.
     since: Duration,
-    pub(crate) before: Counts,
+    pub(crate) before: LoadCounts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub(crate) struct LoadCounts {
     pub(crate) arrived: u32,
     pub(crate) retries: u32,
     pub(crate) ended: u32,
@@ -84,7 +84,7 @@ impl ServerLoad {
             began: AtomicU64::new(nanos(now)),
             arrivals: AtomicU64::new(0),
             ends: AtomicU64::new(0),
-            state: Mutex::new(State { since: now, before: Counts::default() }),
+            state: Mutex::new(OlderBucket { since: now, before: LoadCounts::default() }),
         }
     }
 
@@ -109,8 +109,8 @@ impl ServerLoad {
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
         self.roll_buckets(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);
-        let (current, State { since, before }) = self.buckets();
-        let Counts { arrived, retries, ended, refused: waiting } = before.and(current);
+        let (current, OlderBucket { since, before }) = self.buckets();
+        let LoadCounts { arrived, retries, ended, refused: waiting } = before.and(current);
         let span = now.saturating_sub(since);
         let drained = span.saturating_mul(waiting).checked_div(ended).unwrap_or(SECOND);
         let wait = refused.wait().unwrap_or(drained).clamp(SHORTEST, LONGEST);
@@ -119,10 +119,10 @@ impl ServerLoad {
     }
 
     /// Returns the current bucket and the previous one. The lock ensures that no call moves between them.
-    pub(crate) fn buckets(&self) -> (Counts, State) {
+    pub(crate) fn buckets(&self) -> (LoadCounts, OlderBucket) {
         let state = self.lock();
         let words = [&self.arrivals, &self.ends].map(|word| word.load(Ordering::Relaxed));
-        (Counts::of(words), *state)
+        (LoadCounts::of(words), *state)
     }
 
     /// Begins a new bucket if the current one is a second old.
@@ -146,18 +146,18 @@ impl ServerLoad {
             return;
         }
         let words = [&self.arrivals, &self.ends].map(|word| word.swap(0, Ordering::Relaxed));
-        let current = Counts::of(words);
+        let current = LoadCounts::of(words);
         (state.before, state.since) =
-            if open < 2 * SECOND { (current, now.saturating_sub(open)) } else { (Counts::default(), now) };
+            if open < 2 * SECOND { (current, now.saturating_sub(open)) } else { (LoadCounts::default(), now) };
         self.began.store(nanos(now), Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OlderBucket> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Counts {
+impl LoadCounts {
     fn of(words: [u64; 2]) -> Self {
         let [(arrived, retries), (ended, refused)] = words.map(halves);
         Self { arrived, retries, ended, refused }
@@ -182,7 +182,7 @@ const fn halves(word: u64) -> (u32, u32) {
 /// Shows the buckets as of the last call. To update them, call [`roll_buckets`](ServerLoad::roll_buckets) first.
 impl fmt::Debug for ServerLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (current, State { before, .. }) = self.buckets();
+        let (current, OlderBucket { before, .. }) = self.buckets();
         f.debug_struct("ServerLoad").field("current", &current).field("before", &before).finish()
     }
 }

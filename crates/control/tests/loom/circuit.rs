@@ -31,7 +31,7 @@ use counts::Outcome;
 use loom::thread;
 use machine::Ending;
 use rules::{Rules, Trip};
-use tally::Note;
+use tally::BreakerNote;
 
 use crate::sync::use_stripe;
 
@@ -81,13 +81,13 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
 }
 
 impl Scene {
-    fn admit(&self, now: Duration) -> Option<Note> {
+    fn admit(&self, now: Duration) -> Option<BreakerNote> {
         let admitted = self.circuit.admit(now, None);
         self.notify();
         admitted.and_then(Result::ok)
     }
 
-    fn end_call(&self, note: Note, outcome: Outcome, now: Duration) {
+    fn end_call(&self, note: BreakerNote, outcome: Outcome, now: Duration) {
         let ending = Ending { outcome, asked: Duration::ZERO, sent: NOW, now };
         let trip = |counts: &counts::Counts| counts.total_failures > 0;
         self.circuit.end_call(note, ending, trip);

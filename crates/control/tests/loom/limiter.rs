@@ -16,7 +16,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use limit::{Limit, TOKEN};
-use limiter::{Forgets, Limiter, Note, Rule};
+use limiter::{Forgets, Limiter, LimiterNote, LimiterSettings};
 use loom::thread;
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Resume};
 
@@ -29,10 +29,10 @@ const LATER: Duration = Duration::from_secs(2);
 fn limiter() -> Arc<Limiter> {
     let patience = Patience { calls: 9, time: Duration::from_secs(9) };
     let (limit, kind) = (Limit::per_second(1), GuardKind::RATE_LIMIT);
-    Arc::new(Limiter::new(Rule { limit, burst: TOKEN, patience, following: None, kind }))
+    Arc::new(Limiter::new(LimiterSettings { limit, burst: TOKEN, patience, following: None, kind }))
 }
 
-fn waiting(limiter: &Limiter) -> Note {
+fn waiting(limiter: &Limiter) -> LimiterNote {
     match limiter.admit(&Arrival::new("", NOW)) {
         Some(Admit::Waiting(note)) => note,
         _ => panic!("it does not wait"),

@@ -60,7 +60,7 @@ mod words;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bucket::{Bucket, Rule, TOKEN, Take};
+use bucket::{Bucket, TOKEN, Take, TokenRule};
 use loom::thread;
 use not_full::{NotFull, Slot};
 use reattempt_core::PermitIssuer;
@@ -84,7 +84,7 @@ fn bucket_of_all(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<Not
 
 fn bucket_counted(capacity: u64, held: u64, refill: u64, counted: (Arc<NotFull>, Slot)) -> Arc<Bucket> {
     let (capacity_held, refill) = (capacity * TOKEN, refill * TOKEN);
-    let rule = Rule { capacity: capacity_held, ratio: TOKEN / 2, refill, refunds: true };
+    let rule = TokenRule { capacity: capacity_held, ratio: TOKEN / 2, refill, refunds: true };
     let bucket = Arc::new(Bucket::new(rule, counted));
     for _ in held..capacity {
         assert_eq!(bucket.take(1, START), Take::Taken);

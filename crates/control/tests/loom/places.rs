@@ -12,7 +12,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use loom::thread;
-use places::{Note, Places, Rule};
+use places::{PlaceNote, Places, PlacesSettings};
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, GuardKind, Health, Resume};
 
 use crate::time;
@@ -33,42 +33,42 @@ fn holding(limit: u32) -> Arc<Places> {
 
 fn places_with(limit: u32, hold: bool) -> Arc<Places> {
     let patience = Patience { calls: 9, time: NOW };
-    Arc::new(Places::new(&Rule { limit, patience, hold, kind: GuardKind::BULKHEAD }))
+    Arc::new(Places::new(&PlacesSettings { limit, patience, hold, kind: GuardKind::BULKHEAD }))
 }
 
-fn admit(places: &Places) -> Option<Admit<Note>> {
+fn admit(places: &Places) -> Option<Admit<PlaceNote>> {
     places.admit(&Arrival::new("", NOW))
 }
 
-fn held(places: &Places) -> Note {
+fn held(places: &Places) -> PlaceNote {
     match admit(places) {
         Some(Admit::Admitted(note)) => note,
         _ => panic!("not admitted"),
     }
 }
 
-fn waiting(places: &Places) -> Note {
+fn waiting(places: &Places) -> PlaceNote {
     match admit(places) {
         Some(Admit::Waiting(note)) => note,
         _ => panic!("it does not wait"),
     }
 }
 
-fn is_admitted(places: &Places, note: &mut Note) -> bool {
+fn is_admitted(places: &Places, note: &mut PlaceNote) -> bool {
     places.resume(note, &Arrival::new("", NOW), Waker::noop()) == Resume::Admitted
 }
 
-fn end_note(places: &Places, note: Note) {
+fn end_note(places: &Places, note: PlaceNote) {
     assert!(places.end_call(note, &End::Unsent, NOW).is_none());
 }
 
 /// Ends a call at its response head. Returns the pass of what is held until the response body ends.
-fn head(places: &Places, note: Note) -> Option<Note> {
+fn head(places: &Places, note: PlaceNote) -> Option<PlaceNote> {
     places.end_call(note, &End::judged(Health::Served, NOW), NOW)
 }
 
 /// Ends the body, if the place is held that long.
-fn body(places: &Places, note: Option<Note>) {
+fn body(places: &Places, note: Option<PlaceNote>) {
     let over = End::Over(BodyEnd::Dropped);
     assert!(note.and_then(|note| places.end_call(note, &over, NOW)).is_none());
 }
@@ -235,7 +235,7 @@ fn release_at_head_frees_a_held_place_once() {
         let other = thread::spawn(move || {
             let patience = Patience { calls: 9, time: NOW };
             let kind = GuardKind::BULKHEAD;
-            other.adopt(&Rule { limit: 1, patience, hold: false, kind });
+            other.adopt(&PlacesSettings { limit: 1, patience, hold: false, kind });
         });
         let past_head = head(&places, note);
         body(&places, past_head);

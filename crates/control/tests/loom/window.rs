@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use window::Window;
+use window::SampleWindow;
 
 const NOW: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(31);
@@ -16,7 +16,7 @@ const LATENCY: Duration = Duration::ZERO;
 
 /// Records a call, and closes the window if it should be closed. Returns the number of calls in the window that this
 /// thread closed.
-fn record(window: &(Window, Mutex<()>), served: bool) -> u32 {
+fn record(window: &(SampleWindow, Mutex<()>), served: bool) -> u32 {
     if !window.0.record(served, LATENCY, 3, LATER) {
         return 0;
     }
@@ -28,7 +28,7 @@ fn record(window: &(Window, Mutex<()>), served: bool) -> u32 {
 #[test]
 fn it_is_closed_once_and_loses_no_call() {
     loom::model(|| {
-        let window = Arc::new((Window::new(), Mutex::new(())));
+        let window = Arc::new((SampleWindow::new(), Mutex::new(())));
         assert!(!window.0.record(true, LATENCY, 3, NOW));
         let other = Arc::clone(&window);
         let other = thread::spawn(move || record(&other, false));

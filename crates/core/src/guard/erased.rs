@@ -49,10 +49,10 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 /// assert!(matches!(all.admit(&arrival), Admit::Refused(_)));
 /// ```
 pub fn erase<G: Guard>(guard: G) -> SharedGuard {
-    Arc::new(Erased(guard))
+    Arc::new(ErasedGuard(guard))
 }
 
-struct Erased<G>(G);
+struct ErasedGuard<G>(G);
 
 impl SharedTicket {
     fn new<T: Send + Sync + 'static>(ticket: T) -> Self {
@@ -60,7 +60,7 @@ impl SharedTicket {
     }
 }
 
-impl<G: Guard> Guard for Erased<G> {
+impl<G: Guard> Guard for ErasedGuard<G> {
     type Ticket = SharedTicket;
 
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<SharedTicket> {

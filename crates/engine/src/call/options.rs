@@ -65,7 +65,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// ```
 #[derive(Clone, Default)]
 pub struct CallOptions {
-    own: Option<Arc<Settings>>,
+    own: Option<Arc<OptionValues>>,
     method: Option<Arc<dyn MethodOverrides>>,
     /// The client's maximum number of attempts, which limits the overrides for a method.
     most_attempts: u32,
@@ -73,7 +73,7 @@ pub struct CallOptions {
 }
 
 #[derive(Clone, Default)]
-struct Settings {
+struct OptionValues {
     repeatable: Option<bool>,
     max_attempts: Option<u32>,
     max_elapsed: Option<Option<Duration>>,
@@ -185,7 +185,7 @@ impl CallOptions {
         self.slot()
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn set(mut self, change: impl FnOnce(&mut OptionValues)) -> Self {
         change(Arc::make_mut(self.own.get_or_insert_default()));
         self
     }
@@ -275,7 +275,7 @@ impl CallOptions {
     }
 }
 
-impl Settings {
+impl OptionValues {
     /// Fills in missing settings from the handle's.
     fn or(&self, handle: &Self) -> Self {
         #[cfg(feature = "http")]
@@ -300,7 +300,7 @@ impl Settings {
 
 impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let none = Settings::default();
+        let none = OptionValues::default();
         let settings = self.own.as_deref().unwrap_or(&none);
         f.debug_struct("CallOptions")
             .field("never_retry", &self.never)

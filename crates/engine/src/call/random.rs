@@ -48,10 +48,10 @@ fn stream(seed: u64, call: u64) -> u64 {
 /// assert_ne!(drawn, next.next_u64());
 /// ```
 #[derive(Debug)]
-pub struct CallRandom(State);
+pub struct CallRandom(SeedState);
 
 #[derive(Debug)]
-enum State {
+enum SeedState {
     /// Not seeded yet. The seed will be this number, or random if there is none.
     Unseeded(Option<u64>),
     Seeded(SmallRng),
@@ -66,7 +66,7 @@ impl CallRandom {
 
     #[doc(hidden)]
     pub const fn unseeded(stream: Option<u64>) -> Self {
-        Self(State::Unseeded(stream))
+        Self(SeedState::Unseeded(stream))
     }
 }
 
@@ -74,8 +74,8 @@ impl Random for CallRandom {
     fn next_u64(&mut self) -> u64 {
         loop {
             match &mut self.0 {
-                State::Seeded(generator) => return generator.next_u64(),
-                State::Unseeded(seed) => self.0 = State::Seeded(generator(*seed)),
+                SeedState::Seeded(generator) => return generator.next_u64(),
+                SeedState::Unseeded(seed) => self.0 = SeedState::Seeded(generator(*seed)),
             }
         }
     }

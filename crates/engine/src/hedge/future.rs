@@ -10,13 +10,13 @@ use reattempt_core::Budget;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::call::{Call, Hedging, Outcome, Over, OverOf, dismiss};
+use super::call::{HedgeDriver, HedgedOutcome, Hedging, Over, OverOf, dismiss};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{ClassifyOutcome, Replay, Types, unanswered};
 
-type CallOf<S, Req, P, B, Mode> = Call<Types<S, Req, P, (), B, Mode>>;
+type CallOf<S, Req, P, B, Mode> = HedgeDriver<Types<S, Req, P, (), B, Mode>>;
 type End<S, Req, P, B, Mode> = OverOf<Types<S, Req, P, (), B, Mode>>;
 
 pin_project! {
@@ -103,7 +103,7 @@ where
             let Some(call) = this.call else {
                 let (number, result) = ready!(ended);
                 let stop = reattempt_core::StopReason::Forbidden;
-                let outcome = Outcome::Of(number, result.map_err(Mode::own));
+                let outcome = HedgedOutcome::Of(number, result.map_err(Mode::own));
                 return Poll::Ready(Over { outcome, stop });
             };
             if ended.is_pending() {
@@ -173,7 +173,7 @@ where
         let first = this.first.is_some();
         // The losing attempts are dropped before the winner's outcome is returned.
         if first {
-            let lingers = this.call.as_ref().is_none_or(Call::lingers);
+            let lingers = this.call.as_ref().is_none_or(HedgeDriver::lingers);
             dismiss(lingers, || this.first.set(None));
         }
         this.sleep.set(None);
@@ -181,9 +181,9 @@ where
         let result = match this.call {
             Some(call) => call.end_call(over, first, cx),
             None => match over.outcome {
-                Outcome::Of(_, Ok(response)) => Ok(P::answer(response, false)),
-                Outcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, None),
-                Outcome::Made(made) => made,
+                HedgedOutcome::Of(_, Ok(response)) => Ok(P::answer(response, false)),
+                HedgedOutcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, None),
+                HedgedOutcome::Made(made) => made,
             },
         };
         // If the future is polled again after completion, it stays pending.

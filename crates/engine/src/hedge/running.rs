@@ -16,7 +16,7 @@ use crate::call::timed_out::RefusedResponse;
 use crate::protocol::{CallTypes, ResultOf};
 
 /// The hedges in flight, the next hedge, and the last failure.
-pub(super) struct Running<T: CallTypes> {
+pub(super) struct RunningHedges<T: CallTypes> {
     /// The log of finished attempts, and the key in the budget.
     pub(super) log: CallLog,
     hedges: Vec<Hedged<T::Future>>,
@@ -80,7 +80,7 @@ struct Hedged<F> {
     attempt: Pin<Box<F>>,
 }
 
-impl<T: CallTypes> Running<T> {
+impl<T: CallTypes> RunningHedges<T> {
     pub(super) fn new(destination: Box<str>) -> Self {
         Self {
             log: CallLog::new(destination),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reattempt_core::{Budget, StopReason};
 use tower_service::Service;
 
-use super::call::{Call, HedgeStart, timed_out};
+use super::call::{HedgeDriver, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
@@ -149,7 +149,7 @@ where
     let source = source.or_else(|| saved.as_ref().and_then(Saved::watch_source));
     let (deadline, now) = (opening.start.context.deadline, opening.start.now);
     let hedges = opening.hedges();
-    let mut call = Call::new(Arc::clone(shared), opening, saved, target);
+    let mut call = HedgeDriver::new(Arc::clone(shared), opening, saved, target);
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
     let open = if hedges { Frame::first } else { Frame::outermost };

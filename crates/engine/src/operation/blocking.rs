@@ -8,7 +8,7 @@ use reattempt_core::{Budget, Schedule};
 use crate::call::clock::Instant;
 
 use super::rules::Rules;
-use super::tries::Failed;
+use super::tries::FailedResult;
 use super::{RetryError, Retrying};
 
 impl<F, T, E, Backoff, B, R> Retrying<F, T, E, Backoff, B, R>
@@ -49,9 +49,9 @@ where
                         tries.succeed();
                         return Ok(value);
                     }
-                    Some(judged) => Failed::Value(value, judged),
+                    Some(judged) => FailedResult::Value(value, judged),
                 },
-                Err(error) => Failed::Error(error),
+                Err(error) => FailedResult::Error(error),
             };
             // A blocking call does not wait for a remote budget's confirmation, but is charged anyway.
             let due = tries.fail(&failed).and_then(|granted| match tries.notify_retry(&failed, &granted) {

@@ -24,18 +24,18 @@ pub(super) const DESTINATION: &str = "";
 
 /// The state of a call.
 pub(super) struct CallState<Backoff: Schedule, B> {
-    settings: Held<Backoff, B>,
+    settings: CallSettings<Backoff, B>,
     context: CallContext,
     progress: Option<Progress<Backoff::Delays>>,
 }
 
 /// A call's settings: those of a policy, or its own if it has only a schedule.
-enum Held<Backoff, B> {
+enum CallSettings<Backoff, B> {
     Shared(Arc<Settings<Operations, Backoff, B>>),
     Own(Settings<Operations, Backoff, B>),
 }
 
-impl<Backoff, B> Deref for Held<Backoff, B> {
+impl<Backoff, B> Deref for CallSettings<Backoff, B> {
     type Target = Settings<Operations, Backoff, B>;
 
     fn deref(&self) -> &Self::Target {
@@ -55,8 +55,8 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         timer: &impl Timer,
     ) -> Box<Self> {
         let settings = match policy {
-            Policy::Shared(settings) => Held::Shared(settings),
-            Policy::Alone(schedule, budget) => Held::Own(Settings::new(Operations, schedule, budget)),
+            Policy::Shared(settings) => CallSettings::Shared(settings),
+            Policy::Alone(schedule, budget) => CallSettings::Own(Settings::new(Operations, schedule, budget)),
         };
         let mut context = CallContext::new(&settings, RequestTerms::default(), options);
         let own = context.options.as_ref().and_then(CallOptions::get_repeatable);

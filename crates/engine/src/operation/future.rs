@@ -9,7 +9,7 @@ use reattempt_core::{Budget, Schedule, StopReason};
 
 use super::rules::Rules;
 use super::timer::{Timer, TokioTimer};
-use super::tries::{Failed, Tries};
+use super::tries::{FailedResult, Tries};
 use super::{RetryError, Retrying};
 use crate::call::progress::Granted;
 
@@ -26,7 +26,7 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryingFuture<F, Fut, T, E, Backoff: Schedule, B, R, Clock: Timer = TokioTimer> {
         // `None` once the future has completed.
-        running: Option<Running<F, Backoff, B, R, Clock>>,
+        running: Option<RunningOperation<F, Backoff, B, R, Clock>>,
         #[pin]
         attempt: Option<Fut>,
         // `None` while an attempt is due or in flight. Boxed, because few operations ever wait.
@@ -35,7 +35,7 @@ pin_project! {
 }
 
 /// The operation, and the state of its attempts.
-struct Running<F, Backoff: Schedule, B, R, Clock> {
+struct RunningOperation<F, Backoff: Schedule, B, R, Clock> {
     operation: F,
     tries: Tries<Backoff, B, R, Clock>,
 }
@@ -43,7 +43,7 @@ struct Running<F, Backoff: Schedule, B, R, Clock> {
 /// The wait before a granted retry.
 struct Wait<T, E, Sleep> {
     /// The last attempt's result, which is returned if the retry is withdrawn.
-    failed: Failed<T, E>,
+    failed: FailedResult<T, E>,
     granted: Granted,
     /// `None` until the budget has confirmed the retry.
     delay: Option<Pin<Box<Sleep>>>,
@@ -92,7 +92,7 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin(false);
-        RetryingFuture { running: Some(Running { operation, tries }), attempt: None, wait: None }
+        RetryingFuture { running: Some(RunningOperation { operation, tries }), attempt: None, wait: None }
     }
 }
 
@@ -110,7 +110,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         for _ in 0..ATTEMPTS_AT_ONCE {
-            let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
+            let Some(RunningOperation { operation, tries }) = this.running else { return Poll::Pending };
             let (failed, due) = if let Some(mut wait) = this.wait.take() {
                 let Poll::Ready(due) = wait.poll_due(tries, cx, true) else {
                     *this.wait = Some(wait);
@@ -137,9 +137,9 @@ where
                             *this.running = None;
                             return Poll::Ready(Ok(value));
                         }
-                        Some(judged) => Failed::Value(value, judged),
+                        Some(judged) => FailedResult::Value(value, judged),
                     },
-                    Err(error) => Failed::Error(error),
+                    Err(error) => FailedResult::Error(error),
                 };
                 match tries.fail(&failed) {
                     Ok(granted) => {

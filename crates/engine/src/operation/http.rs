@@ -8,7 +8,7 @@ use reattempt_core::{Classification, Failure, FailureKind, Schedule, Verdict};
 use reattempt_http::{classification_of_response, fault_of_error, is_repeatable, verdict_of_error};
 
 use super::Retrying;
-use super::rules::{Judged, Rules};
+use super::rules::{ClassifiedResult, Rules};
 use crate::call::errors::causes;
 
 /// An HTTP response, as [`Retrying::http`] reads it.
@@ -127,23 +127,23 @@ where
     T: HttpResponse,
     E: Error + 'static,
 {
-    fn of_error(&self, error: &E) -> Judged {
+    fn of_error(&self, error: &E) -> ClassifiedResult {
         let verdict = verdict_of_error(error).unwrap_or_else(|| {
             match causes(error).any(|error| error.is::<tokio::time::error::Elapsed>()) {
                 true => Verdict::Transient(Failure::new(FailureKind::Timeout)),
                 false => Verdict::Permanent,
             }
         });
-        Judged { fault: fault_of_error(error), ..Judged::from(Classification::new(verdict)) }
+        ClassifiedResult { fault: fault_of_error(error), ..ClassifiedResult::from(Classification::new(verdict)) }
     }
 
-    fn of_value(&self, value: &T) -> Option<Judged> {
+    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
         let (status, headers) = (value.status(), value.headers());
         let classification = classification_of_response(status, headers);
         if classification.verdict == Verdict::Success {
             return self.rules.of_value(value);
         }
-        Some(Judged { code: Some(status.as_u16()), ..Judged::from(classification) })
+        Some(ClassifiedResult { code: Some(status.as_u16()), ..ClassifiedResult::from(classification) })
     }
 
     fn on_retry(&mut self, result: Result<&T, &E>, delay: Duration) {

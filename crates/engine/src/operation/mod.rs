@@ -38,7 +38,7 @@ pub use http::HttpResponse;
 pub use policy::{IntoOperationPolicy, OperationPolicy};
 pub use retrying::{Retrying, retry_blocking};
 #[doc(hidden)]
-pub use rules::Judged;
+pub use rules::ClassifiedResult;
 pub use rules::{EveryError, Rules};
 pub use timer::{Timer, TokioTimer};
 pub use transient::{is_transient_io_error, is_transient_sqlstate};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reattempt_core::{Classification, Schedule, Verdict};
 
 use super::policy::{IntoOperationPolicy, OperationPolicy};
-use super::rules::{EveryError, Judged, Rules, WithErrors, WithNotice, WithValues};
+use super::rules::{ClassifiedResult, EveryError, Rules, WithErrors, WithNotice, WithValues};
 use super::safety::Safety;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 use super::timer::SleepFunction;
@@ -127,7 +127,7 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
         W: Fn(&E) -> bool,
     {
         self.classify(move |error: &E| match is_retryable(error) {
-            true => Judged::transient().classification,
+            true => ClassifiedResult::transient().classification,
             false => Verdict::Permanent.into(),
         })
     }
@@ -208,7 +208,7 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
         R: Rules<T, E>,
         W: Fn(&T) -> bool,
     {
-        self.classify_ok(move |value: &T| is_failure(value).then_some(Judged::transient().classification))
+        self.classify_ok(move |value: &T| is_failure(value).then_some(ClassifiedResult::transient().classification))
     }
 
     /// Adds a classifier of `Ok` values, for a kind of failure or a delay that the server asked for. If it returns

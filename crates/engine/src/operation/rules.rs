@@ -12,11 +12,11 @@ use reattempt_core::{Classification, Classifier, Failure, FailureKind, Fault, Ve
 pub trait Rules<T, E> {
     /// Classifies an error. If the verdict is not retryable, the call ends with the error.
     #[doc(hidden)]
-    fn of_error(&self, error: &E) -> Judged;
+    fn of_error(&self, error: &E) -> ClassifiedResult;
 
     /// Classifies a value, or returns `None` to accept it.
     #[doc(hidden)]
-    fn of_value(&self, value: &T) -> Option<Judged>;
+    fn of_value(&self, value: &T) -> Option<ClassifiedResult>;
 
     /// Notifies the caller of the retry after a result.
     #[doc(hidden)]
@@ -26,7 +26,7 @@ pub trait Rules<T, E> {
 /// The classification of a result, with what else it shows.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub struct Judged {
+pub struct ClassifiedResult {
     pub(super) classification: Classification,
     /// The party whose fault it is, if the result shows that it is not the server's.
     pub(super) fault: Option<Fault>,
@@ -34,7 +34,7 @@ pub struct Judged {
     pub(super) code: Option<u16>,
 }
 
-impl Judged {
+impl ClassifiedResult {
     /// Returns the judgement of a result that fulfils a condition of the caller.
     pub(super) const fn transient() -> Self {
         let verdict = Verdict::Transient(Failure::new(FailureKind::Other));
@@ -42,7 +42,7 @@ impl Judged {
     }
 }
 
-impl From<Classification> for Judged {
+impl From<Classification> for ClassifiedResult {
     fn from(classification: Classification) -> Self {
         Self { classification, fault: None, code: None }
     }
@@ -53,12 +53,12 @@ impl From<Classification> for Judged {
 pub struct EveryError;
 
 impl<T, E> Rules<T, E> for EveryError {
-    fn of_error(&self, _: &E) -> Judged {
-        Judged::transient()
+    fn of_error(&self, _: &E) -> ClassifiedResult {
+        ClassifiedResult::transient()
     }
 
     #[inline]
-    fn of_value(&self, _: &T) -> Option<Judged> {
+    fn of_value(&self, _: &T) -> Option<ClassifiedResult> {
         None
     }
 
@@ -76,12 +76,12 @@ where
     R: Rules<T, E>,
     F: Fn(&E) -> Classification,
 {
-    fn of_error(&self, error: &E) -> Judged {
+    fn of_error(&self, error: &E) -> ClassifiedResult {
         (self.classify)(error).into()
     }
 
     #[inline]
-    fn of_value(&self, value: &T) -> Option<Judged> {
+    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
         self.rules.of_value(value)
     }
 
@@ -101,12 +101,12 @@ where
     R: Rules<T, E>,
     C: for<'a> Classifier<&'a T>,
 {
-    fn of_error(&self, error: &E) -> Judged {
+    fn of_error(&self, error: &E) -> ClassifiedResult {
         self.rules.of_error(error)
     }
 
     #[inline]
-    fn of_value(&self, value: &T) -> Option<Judged> {
+    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
         match self.classifier.classify(value) {
             Some(classification) => Some(classification.into()),
             None => self.rules.of_value(value),
@@ -130,12 +130,12 @@ where
     R: Rules<T, E>,
     N: FnMut(Result<&T, &E>, Duration) -> bool,
 {
-    fn of_error(&self, error: &E) -> Judged {
+    fn of_error(&self, error: &E) -> ClassifiedResult {
         self.rules.of_error(error)
     }
 
     #[inline]
-    fn of_value(&self, value: &T) -> Option<Judged> {
+    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
         self.rules.of_value(value)
     }
 

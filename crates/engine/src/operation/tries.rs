@@ -10,7 +10,7 @@ use reattempt_core::{Account, Budget, FailedAttempt, Schedule, SentAt, StopReaso
 use super::RetryError;
 use super::call_state::{CallState, DESTINATION};
 use super::policy::Policy;
-use super::rules::{Judged, Rules};
+use super::rules::{ClassifiedResult, Rules};
 use super::safety::Safety;
 use super::timer::Timer;
 use crate::call::clock::Instant;
@@ -36,9 +36,9 @@ pub(super) struct Tries<Backoff: Schedule, B, R, Clock> {
 }
 
 /// The result of a failed attempt.
-pub(super) enum Failed<T, E> {
+pub(super) enum FailedResult<T, E> {
     /// A value that the rules refuse, with the reason.
-    Value(T, Judged),
+    Value(T, ClassifiedResult),
     Error(E),
 }
 
@@ -91,7 +91,7 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
 
     /// Classifies a value, or returns `None` if the call succeeded.
     #[inline]
-    pub(super) fn refuses<T, E>(&self, value: &T) -> Option<Judged>
+    pub(super) fn refuses<T, E>(&self, value: &T) -> Option<ClassifiedResult>
     where
         R: Rules<T, E>,
     {
@@ -101,7 +101,7 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
 
     /// Records a failed attempt. Returns the granted retry, or the reason why there is none.
     #[inline(never)]
-    pub(super) fn fail<T, E>(&mut self, failed: &Failed<T, E>) -> Result<Granted, StopReason>
+    pub(super) fn fail<T, E>(&mut self, failed: &FailedResult<T, E>) -> Result<Granted, StopReason>
     where
         B: Budget,
         R: Rules<T, E>,
@@ -109,14 +109,14 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
         let now = now(&self.timer);
         let started = *self.started.get_or_insert(now);
         let judged = match failed {
-            Failed::Value(_, judged) => *judged,
-            Failed::Error(error) => self.rules.of_error(error),
+            FailedResult::Value(_, judged) => *judged,
+            FailedResult::Error(error) => self.rules.of_error(error),
         };
         let mut classification = judged.classification;
         if let (Some(true), Verdict::NotProcessed(failure)) = (self.safety.redirects, classification.verdict) {
             classification.verdict = Verdict::Transient(failure.after_hop());
         }
-        let responded = matches!(failed, Failed::Value(..));
+        let responded = matches!(failed, FailedResult::Value(..));
         if classification.verdict.failure().is_none() {
             if let (true, Some((call, _))) = (responded, self.call()) {
                 call.fail_permanently(classification.hint);
@@ -148,7 +148,7 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
     }
 
     /// Notifies the caller and the observer of the retry. Returns its delay, or `None` if there is no delay.
-    pub(super) fn resume<T, E>(&mut self, failed: &Failed<T, E>, granted: &Granted) -> Option<Clock::Sleep>
+    pub(super) fn resume<T, E>(&mut self, failed: &FailedResult<T, E>, granted: &Granted) -> Option<Clock::Sleep>
     where
         R: Rules<T, E>,
     {
@@ -157,7 +157,7 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
     }
 
     /// Notifies the caller and the observer of the retry. Returns its due time, or `None` if it is due immediately.
-    pub(super) fn notify_retry<T, E>(&mut self, failed: &Failed<T, E>, granted: &Granted) -> Option<Instant>
+    pub(super) fn notify_retry<T, E>(&mut self, failed: &FailedResult<T, E>, granted: &Granted) -> Option<Instant>
     where
         R: Rules<T, E>,
     {
@@ -166,8 +166,8 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
         }
         let wait = granted.due.map(|due| due.saturating_duration_since(granted.now));
         let result = match failed {
-            Failed::Value(value, _) => Ok(value),
-            Failed::Error(error) => Err(error),
+            FailedResult::Value(value, _) => Ok(value),
+            FailedResult::Error(error) => Err(error),
         };
         self.rules.on_retry(result, wait.unwrap_or_default());
         granted.due
@@ -175,19 +175,19 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
 
     /// Records that the call ends with a failure. Returns the value as it was, or the error together with the report.
     #[inline(never)]
-    pub(super) fn give_up<T, E>(&mut self, failed: Failed<T, E>, stop: StopReason) -> Result<T, RetryError<E>> {
+    pub(super) fn give_up<T, E>(&mut self, failed: FailedResult<T, E>, stop: StopReason) -> Result<T, RetryError<E>> {
         let (number, started) = (self.number, self.started);
         let code = match &failed {
-            Failed::Value(_, judged) => judged.code,
-            Failed::Error(_) => None,
+            FailedResult::Value(_, judged) => judged.code,
+            FailedResult::Error(_) => None,
         };
         let report = match self.call() {
             Some((call, timer)) => call.give_up(number, stop, code, started, || now(timer)),
             None => Report::of_nothing(stop),
         };
         match failed {
-            Failed::Value(value, _) => Ok(value),
-            Failed::Error(error) => Err(RetryError::new(error, report)),
+            FailedResult::Value(value, _) => Ok(value),
+            FailedResult::Error(error) => Err(RetryError::new(error, report)),
         }
     }
 

@@ -190,9 +190,9 @@ impl Http {
         headers: &HeaderMap,
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
-    ) -> Judged {
+    ) -> ClassifiedOutcome {
         if self.is_plain_success(status, options) {
-            return Judged { classification: Verdict::Success.into(), overridden: false };
+            return ClassifiedOutcome { classification: Verdict::Success.into(), overridden: false };
         }
         self.classify_in_detail(status, headers, options, known(saved))
     }
@@ -204,7 +204,7 @@ impl Http {
         headers: &HeaderMap,
         options: Option<&CallOptions>,
         request: Option<RequestView<'_>>,
-    ) -> Judged {
+    ) -> ClassifiedOutcome {
         let outcome = Outcome::of_response(status, headers).with_request(request);
         let of_status = || {
             let found = self.statuses.iter().find(|(other, _)| *other == status);
@@ -217,7 +217,7 @@ impl Http {
             verdict => self.of_profile(outcome).unwrap_or_else(|| verdict.into()),
         });
         if own.verdict == Verdict::Success {
-            return Judged { classification: own.verdict.into(), overridden };
+            return ClassifiedOutcome { classification: own.verdict.into(), overridden };
         }
         let hinted = self.hints.read(headers, SystemTime::now);
         let verdict = match overridden {
@@ -226,7 +226,10 @@ impl Http {
             true => own.verdict,
             false => hinted.classification(own.verdict, status).verdict,
         };
-        Judged { classification: with_status(verdict, status).with_hint(own.hint.or(hinted.hint)), overridden }
+        ClassifiedOutcome {
+            classification: with_status(verdict, status).with_hint(own.hint.or(hinted.hint)),
+            overridden,
+        }
     }
 
     /// Returns the quota in a response, if rate-limit hints are enabled.
@@ -242,15 +245,15 @@ impl Http {
         error: &(dyn Error + 'static),
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
-    ) -> Judged {
+    ) -> ClassifiedOutcome {
         if errors::refusal_in(error).is_some() {
-            return Judged { classification: not_sent(), overridden: false };
+            return ClassifiedOutcome { classification: not_sent(), overridden: false };
         }
         let outcome = Outcome::of_error(error).with_request(known(saved));
         let custom = self.custom(outcome, options);
         let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
         let classification = custom.or_else(|| self.of_profile(outcome)).unwrap_or_else(of_table);
-        Judged { classification, overridden: custom.is_some() }
+        ClassifiedOutcome { classification, overridden: custom.is_some() }
     }
 
     /// Returns the classification of an outcome whose request is not the caller's, so that no classifier reads it.
@@ -308,12 +311,12 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
 }
 
 /// A classification with its origin: the caller or the default rules.
-pub(crate) struct Judged {
+pub(crate) struct ClassifiedOutcome {
     classification: Classification,
     overridden: bool,
 }
 
-impl Judged {
+impl ClassifiedOutcome {
     /// Returns the classification, but without a [doubtful](proof::doubted) proof. The caller's own proof is accepted
     /// even after redirects.
     #[inline]

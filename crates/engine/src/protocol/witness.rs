@@ -10,10 +10,10 @@ use crate::call::request_view::RequestView;
 
 /// The fallback's handle to the witness in its request's extensions.
 #[derive(Debug, Clone, Default)]
-pub struct Testimony(Arc<State>);
+pub struct Testimony(Arc<WitnessState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct WitnessState {
     /// The number of copies that other services have made.
     copies: AtomicIsize,
     refused: AtomicBool,

@@ -1,7 +1,7 @@
 //! The future of a call, which carries out the retry decisions.
 //!
-//! It has two states: an attempt is in flight, or the call is between attempts. [`Call`] contains the state of the call
-//! itself.
+//! It has two states: an attempt is in flight, or the call is between attempts. [`RetryDriver`] contains the
+//! state of the call itself.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Schedule, StopReason};
 use tower_service::Service;
 
-use super::call::Call;
+use super::call::RetryDriver;
 use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
@@ -20,7 +20,7 @@ use crate::call::late_answers::leave;
 use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, Replay, Types, unanswered};
 
-type CallOf<S, Req, P, Backoff, B, Mode> = Call<Types<S, Req, P, Backoff, B, Mode>>;
+type CallOf<S, Req, P, Backoff, B, Mode> = RetryDriver<Types<S, Req, P, Backoff, B, Mode>>;
 
 pin_project! {
     /// The future of a call that is retried.
@@ -94,7 +94,7 @@ where
 // Not inlined, so that a call without this state does not reserve stack space for it.
 #[inline(never)]
 fn poll_call<T: CallTypes<Strategy: Schedule>>(
-    call: &mut Call<T>,
+    call: &mut RetryDriver<T>,
     mut attempt: Pin<&mut Option<T::Future>>,
     mut timer: Pin<&mut T::Timer>,
     cx: &mut Context<'_>,

@@ -9,7 +9,7 @@ use reattempt_core::{Budget, Schedule, SentAt, StopReason};
 use tower_service::Service;
 
 use super::ResponseFuture;
-use super::call::{Call, Retrying, is_noop, start};
+use super::call::{RetryDriver, RetryState, is_noop, start};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
@@ -220,7 +220,7 @@ where
                 let attempt = self.inner.call(attempt);
                 let tried = frame.close();
                 let shared = Arc::clone(&self.shared);
-                let call = Call {
+                let call = RetryDriver {
                     shared,
                     saved,
                     target: None,
@@ -230,7 +230,7 @@ where
                     sent_at,
                     tried,
                     marker: None,
-                    retrying: Retrying::of_sent(source),
+                    retrying: RetryState::of_sent(source),
                 };
                 ResponseFuture::new(Some(attempt), Some(call))
             }
@@ -278,7 +278,7 @@ where
             if !late {
                 start.context.started = Some(Instant::now());
             }
-            let mut retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
+            let mut retrying = RetryState::of_first(protocol.split(attempt), start.context.deadline);
             retrying.as_mut().watch(source);
             (SentAt::default(), (None, Tried::Nowhere), Some(retrying))
         } else {
@@ -288,14 +288,14 @@ where
             let attempt = self.inner.call(attempt);
             let tried = frame.close();
             let clones = settings.clone_per_call && start.saves;
-            let mut retrying = Retrying::of_sent(source);
+            let mut retrying = RetryState::of_sent(source);
             if clones {
-                let retrying = retrying.get_or_insert_with(Retrying::new).as_mut();
+                let retrying = retrying.get_or_insert_with(RetryState::new).as_mut();
                 retrying.sent_by(self.inner.clone());
             }
             (sent_at, (Some(attempt), tried), retrying)
         };
-        let call = Call {
+        let call = RetryDriver {
             shared,
             saved,
             target,

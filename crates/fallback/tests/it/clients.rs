@@ -13,8 +13,8 @@ use reattempt::{CallOptions, Http, RetryLayer};
 use reattempt_grpc::Code;
 use reattempt_testing_layers::calls::{ONE, With, policy};
 use reattempt_testing_layers::grpc::{
-    Answer, Lost, Server, body, call, ends_with, lost, policy as grpc_policy, trailers_only, unmarked as grpc_unmarked,
-    with,
+    Answer, GrpcServer, Lost, body, call, ends_with, lost, policy as grpc_policy, trailers_only,
+    unmarked as grpc_unmarked, with,
 };
 use reattempt_testing_layers::guard::refused;
 use reqwest::ResponseBuilderExt;
@@ -63,7 +63,7 @@ async fn grpc_fallback_is_a_message() {
         Request::post("http://one.example/service/method").body(body).unwrap()
     };
     let layer = FallbackLayer::grpc(spare);
-    let client = layer.layer(RetryLayer::new(grpc_policy(1)).layer(Server::at_once(|number| match number {
+    let client = layer.layer(RetryLayer::new(grpc_policy(1)).layer(GrpcServer::at_once(|number| match number {
         1..=3 => trailers_only(Code::Unavailable),
         4 => trailers_only(Code::NotFound),
         _ => ends_with(Code::Ok),

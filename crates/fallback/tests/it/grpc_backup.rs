@@ -19,7 +19,8 @@ use reattempt::{CallOptions, Deadline, RetryLayer, RetryPolicy};
 use reattempt_grpc::{Code, parse_grpc_timeout};
 use reattempt_testing_layers::calls::{With, ms};
 use reattempt_testing_layers::grpc::{
-    Answer, Lost, Server, Step, call, call_within, ends_with, lost, policy, status, streaming, trailers_only, unmarked,
+    Answer, GrpcServer, Lost, Step, call, call_within, ends_with, lost, policy, status, streaming, trailers_only,
+    unmarked,
 };
 use reattempt_testing_layers::guard::timeless;
 use tokio::sync::mpsc;
@@ -200,8 +201,8 @@ async fn grpc_backup_is_given_the_time_left() {
         if let Some(deadline) = deadline(option) {
             options = options.deadline(deadline);
         }
-        let server = Server::by(|_| (400, Ok(unavailable())));
-        let backup = Server::at_once(|_| ends_with(Code::Ok));
+        let server = GrpcServer::by(|_| (400, Ok(unavailable())));
+        let backup = GrpcServer::at_once(|_| ends_with(Code::Ok));
         let client = FallbackLayer::grpc_backup(backup.clone()).layer(server);
         assert!(fell_back(&client.send(call.with(options)).await.unwrap()));
         let field = backup.fields("grpc-timeout").remove(0);
@@ -213,8 +214,8 @@ async fn grpc_backup_is_given_the_time_left() {
 /// If a server hangs, the retry layer responds when no time is left for a backup.
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_is_not_called_too_late() {
-    let server = Server::by(|_| (60_000, Ok(unavailable())));
-    let backup = Server::at_once(|_| ends_with(Code::Ok));
+    let server = GrpcServer::by(|_| (60_000, Ok(unavailable())));
+    let backup = GrpcServer::at_once(|_| ends_with(Code::Ok));
     let retries = RetryLayer::new(policy(0));
     let client = FallbackLayer::grpc_backup(retries.layer(backup.clone()));
     let client = client.layer(retries.layer(server));
@@ -258,7 +259,7 @@ async fn head_ends_the_keeping_of_the_body() {
     });
     let memory = ReplayMemory::new(1024 * 1024);
     let grpc = Grpc::new().replay(ReplayLimits::default().memory(memory.clone()));
-    let backup = Backup::new(Server::at_once(|_| serving()));
+    let backup = Backup::new(GrpcServer::at_once(|_| serving()));
     let mut client = FallbackLayer::with(grpc, backup).layer(server);
     let mut call = std::pin::pin!(client.call(streamed(&[Ok("one "), Ok("two")])));
     assert!(!fell_back(&call.as_mut().await.unwrap()));
@@ -282,8 +283,8 @@ async fn outcome_of_a_grpc_backup_is_no_proof() {
     for (answer, options, attempts) in
         answers.into_iter().flat_map(|answer| [(answer, CallOptions::new(), 1), (answer, repeatable(), 3)])
     {
-        let server = Server::by(|_| (0, Err(lost(io::Error::from(ErrorKind::ConnectionRefused)))));
-        let backup = Server::by(move |_| (0, answer()));
+        let server = GrpcServer::by(|_| (0, Err(lost(io::Error::from(ErrorKind::ConnectionRefused)))));
+        let backup = GrpcServer::by(move |_| (0, answer()));
         let below = FallbackLayer::grpc_backup(backup.clone()).layer(server.clone());
         let client = RetryLayer::new(unmarked(0).boxed_errors()).layer(below);
         let answer = client.send(call().with(options)).await;
@@ -294,8 +295,8 @@ async fn outcome_of_a_grpc_backup_is_no_proof() {
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_ends_at_the_deadline() {
-    let server = Server::at_once(|_| unavailable());
-    let backup = Server::by(|_| (60_000, Ok(unavailable())));
+    let server = GrpcServer::at_once(|_| unavailable());
+    let backup = GrpcServer::by(|_| (60_000, Ok(unavailable())));
     let client = FallbackLayer::grpc_backup(backup).layer(server);
     let began = Instant::now();
     let call = call().with(Deadline::after(ms(300))).with(repeatable());

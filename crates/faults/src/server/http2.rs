@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::reply::{End, Read, Reply};
-use super::stream::Stream as Connection;
+use super::stream::Stream;
 use super::tap::{Tap, Valve};
 use crate::faults::Shared;
 use crate::ledger::Exchange;
@@ -57,7 +57,7 @@ impl Http2 {
 }
 
 /// Serves one connection until the client closes it.
-pub(super) async fn serve(io: Connection, connection: usize, settings: Http2, shared: Arc<Shared<Reply>>) {
+pub(super) async fn serve(io: Stream, connection: usize, settings: Http2, shared: Arc<Shared<Reply>>) {
     let (tap, valve) = Tap::new(io);
     let mut builder = h2::server::Builder::new();
     if let Some(streams) = settings.streams {
@@ -85,7 +85,7 @@ pub(super) async fn serve(io: Connection, connection: usize, settings: Http2, sh
                     false => (Reply::excluded(), Duration::ZERO),
                 };
                 let (valve, flushing, pause) = (valve.clone(), flushing.clone(), settings.pause);
-                let stream = Stream { reply, exchange, body, answer, valve, flushing, pause };
+                let stream = Http2Stream { reply, exchange, body, answer, valve, flushing, pause };
                 streams.spawn(stream.play(delay));
             }
             Ok(_) => return,
@@ -95,7 +95,7 @@ pub(super) async fn serve(io: Connection, connection: usize, settings: Http2, sh
     }
 }
 
-struct Stream {
+struct Http2Stream {
     reply: Reply,
     exchange: Exchange,
     body: RecvStream,
@@ -105,7 +105,7 @@ struct Stream {
     pause: Duration,
 }
 
-impl Stream {
+impl Http2Stream {
     async fn play(mut self, delay: Duration) {
         match self.reply.read {
             Read::Whole => self.read(usize::MAX).await,

@@ -84,10 +84,10 @@ pub struct FleetRateLimit(Arc<Shared>);
 
 /// The ticket of a call that a fleet rate limit has admitted or queued.
 #[derive(Debug)]
-pub struct FleetRateTicket(State);
+pub struct FleetRateTicket(TicketState);
 
 #[derive(Debug)]
-enum State {
+enum TicketState {
     Admitted(Arc<Portion>),
     Waiting(Arc<Portion>, WaiterId),
     /// With a token of the local limit. There is no portion if the table has no room for the destination.
@@ -143,7 +143,7 @@ impl FleetRateLimit {
     /// Decides with the local limit alone, for a destination without a place in the table.
     fn admit_alone(&self, arrival: &Arrival<'_>) -> Admit<FleetRateTicket> {
         self.0.tally.alone.fetch_add(1, Ordering::Relaxed);
-        self.0.local.admit(arrival).map(|ticket| FleetRateTicket(State::Alone(ticket, None)))
+        self.0.local.admit(arrival).map(|ticket| FleetRateTicket(TicketState::Alone(ticket, None)))
     }
 
     /// Takes a token of the local limit, if this process is alone with the destination.
@@ -191,18 +191,18 @@ impl Guard for FleetRateLimit {
         self.ask(&portion, wanted, now);
         let state = match (refusal, waiter, own) {
             (Some(reason), ..) => return Admit::Refused(Refused::new(KIND, reason)),
-            (_, Some(waiter), _) => return Admit::Waiting(FleetRateTicket(State::Waiting(portion, waiter))),
-            (.., Some(own)) => State::Alone(own, Some(portion)),
-            _ => State::Admitted(portion),
+            (_, Some(waiter), _) => return Admit::Waiting(FleetRateTicket(TicketState::Waiting(portion, waiter))),
+            (.., Some(own)) => TicketState::Alone(own, Some(portion)),
+            _ => TicketState::Admitted(portion),
         };
         Admit::Admitted(FleetRateTicket(state))
     }
 
     fn resume(&self, ticket: &mut FleetRateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let (portion, waiter) = match &mut ticket.0 {
-            State::Admitted(_) | State::Alone(_, Some(_)) => return Resume::Admitted,
-            State::Alone(local, None) => return self.0.local.resume(local, arrival, waker),
-            State::Waiting(portion, waiter) => (Arc::clone(portion), *waiter),
+            TicketState::Admitted(_) | TicketState::Alone(_, Some(_)) => return Resume::Admitted,
+            TicketState::Alone(local, None) => return self.0.local.resume(local, arrival, waker),
+            TicketState::Waiting(portion, waiter) => (Arc::clone(portion), *waiter),
         };
         let now = arrival.now;
         let mut supply = portion.supply();
@@ -234,8 +234,8 @@ impl Guard for FleetRateLimit {
         self.ask(&portion, wanted, now);
         if resume == Resume::Admitted {
             ticket.0 = match own {
-                Some(own) => State::Alone(own, Some(portion)),
-                None => State::Admitted(portion),
+                Some(own) => TicketState::Alone(own, Some(portion)),
+                None => TicketState::Admitted(portion),
             };
         }
         resume
@@ -243,23 +243,23 @@ impl Guard for FleetRateLimit {
 
     fn end_ticket(&self, ticket: FleetRateTicket, end: &End, now: Duration) -> Option<FleetRateTicket> {
         match ticket.0 {
-            State::Alone(local, portion) => {
+            TicketState::Alone(local, portion) => {
                 let local = self.0.local.end_ticket(local, end, now);
                 if let (Some(portion), End::Unsent) = (&portion, end) {
                     let woken = portion.supply().give_back_alone(now);
                     woken.into_iter().for_each(Waker::wake);
                 }
-                return local.map(|local| FleetRateTicket(State::Alone(local, portion)));
+                return local.map(|local| FleetRateTicket(TicketState::Alone(local, portion)));
             }
-            State::Waiting(portion, waiter) => {
+            TicketState::Waiting(portion, waiter) => {
                 let next = portion.supply().queue.leave(waiter);
                 next.wake();
             }
-            State::Admitted(portion) if *end == End::Unsent => {
+            TicketState::Admitted(portion) if *end == End::Unsent => {
                 let woken = portion.supply().give_back(now);
                 woken.into_iter().for_each(Waker::wake);
             }
-            State::Admitted(_) => {}
+            TicketState::Admitted(_) => {}
         }
         None
     }
@@ -267,8 +267,8 @@ impl Guard for FleetRateLimit {
     /// Returns the ticket unchanged, because the call already has its token.
     fn renew(&self, ticket: FleetRateTicket, arrival: &Arrival<'_>) -> Result<FleetRateTicket, Refused> {
         match ticket.0 {
-            State::Alone(local, portion) => {
-                self.0.local.renew(local, arrival).map(|local| FleetRateTicket(State::Alone(local, portion)))
+            TicketState::Alone(local, portion) => {
+                self.0.local.renew(local, arrival).map(|local| FleetRateTicket(TicketState::Alone(local, portion)))
             }
             _ => Ok(ticket),
         }
@@ -276,7 +276,7 @@ impl Guard for FleetRateLimit {
 
     fn times_success(&self, ticket: &FleetRateTicket) -> bool {
         match &ticket.0 {
-            State::Alone(local, _) => self.0.local.times_success(local),
+            TicketState::Alone(local, _) => self.0.local.times_success(local),
             _ => false,
         }
     }

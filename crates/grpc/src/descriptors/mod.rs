@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use error::{DescriptorSetError, Malformed};
-use wire::{Field, Reader, Value};
+use wire::{WireField, WireReader, WireValue};
 
 /// The most bytes that the paths of all methods may have together. A short service in a package with a long name has a
 /// long path, so the paths could otherwise be far longer than the input.
@@ -59,7 +59,7 @@ impl DescriptorSet {
     /// Returns an error if the bytes are malformed, contain no file, describe a method twice with different levels, or
     /// have methods whose paths are longer than 16 MiB together.
     pub fn parse(bytes: &[u8]) -> Result<Self, DescriptorSetError> {
-        let (mut set, mut methods, mut files) = (Reader::new(bytes), Methods::default(), 0usize);
+        let (mut set, mut methods, mut files) = (WireReader::new(bytes), Methods::default(), 0usize);
         while let Some(field) = set.next_field()? {
             // FileDescriptorSet.file
             if let Some(file) = message(&field, 1)? {
@@ -101,7 +101,7 @@ struct Methods {
 
 impl Methods {
     /// Reads a `FileDescriptorProto`. Its package may come after its services, so it is read first.
-    fn read_file(&mut self, file: Reader<'_>) -> Result<(), DescriptorSetError> {
+    fn read_file(&mut self, file: WireReader<'_>) -> Result<(), DescriptorSetError> {
         let package = last_text(file, 2)?;
         let mut fields = file;
         while let Some(field) = fields.next_field()? {
@@ -113,7 +113,7 @@ impl Methods {
     }
 
     /// Reads a `ServiceDescriptorProto`.
-    fn read_service(&mut self, package: &str, service: Reader<'_>) -> Result<(), DescriptorSetError> {
+    fn read_service(&mut self, package: &str, service: WireReader<'_>) -> Result<(), DescriptorSetError> {
         let name = last_text(service, 1)?;
         let mut fields = service;
         while let Some(field) = fields.next_field()? {
@@ -148,16 +148,16 @@ impl Methods {
 }
 
 /// Returns the level in the options of a `MethodDescriptorProto`. If there are several, the last one counts.
-fn level_of_method(method: Reader<'_>) -> Result<Option<IdempotencyLevel>, DescriptorSetError> {
+fn level_of_method(method: WireReader<'_>) -> Result<Option<IdempotencyLevel>, DescriptorSetError> {
     let (mut level, mut fields) = (None, method);
     while let Some(field) = fields.next_field()? {
         let Some(mut options) = message(&field, 4)? else { continue };
         while let Some(option) = options.next_field()? {
             match (option.number, option.value) {
-                (34, Value::Number(1)) => level = Some(IdempotencyLevel::NoSideEffects),
-                (34, Value::Number(2)) => level = Some(IdempotencyLevel::Idempotent),
+                (34, WireValue::Number(1)) => level = Some(IdempotencyLevel::NoSideEffects),
+                (34, WireValue::Number(2)) => level = Some(IdempotencyLevel::Idempotent),
                 // IDEMPOTENCY_UNKNOWN, or a level that a later protobuf may define.
-                (34, Value::Number(_)) => level = None,
+                (34, WireValue::Number(_)) => level = None,
                 _ => {}
             }
         }
@@ -166,16 +166,16 @@ fn level_of_method(method: Reader<'_>) -> Result<Option<IdempotencyLevel>, Descr
 }
 
 /// Returns the message in the field with this number, or `None` if the field has another number.
-fn message<'a>(field: &Field<'a>, number: u32) -> Result<Option<Reader<'a>>, DescriptorSetError> {
+fn message<'a>(field: &WireField<'a>, number: u32) -> Result<Option<WireReader<'a>>, DescriptorSetError> {
     match field.value {
         _ if field.number != number => Ok(None),
-        Value::Bytes(message) => Ok(Some(message)),
-        Value::Number(_) | Value::Other => Err(Malformed::Kind.at(field.position)),
+        WireValue::Bytes(message) => Ok(Some(message)),
+        WireValue::Number(_) | WireValue::Other => Err(Malformed::Kind.at(field.position)),
     }
 }
 
 /// Returns the text in the last field with this number, or an empty one.
-fn last_text(mut message: Reader<'_>, number: u32) -> Result<&str, DescriptorSetError> {
+fn last_text(mut message: WireReader<'_>, number: u32) -> Result<&str, DescriptorSetError> {
     let mut text = "";
     while let Some(field) = message.next_field()? {
         if let Some(found) = self::message(&field, number)? {

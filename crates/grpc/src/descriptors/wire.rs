@@ -9,7 +9,7 @@ const MOST_GROUPS: usize = 100;
 
 /// The fields of one message, in the order of the bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(super) struct WireReader<'a> {
     rest: &'a [u8],
     /// The position of `rest` in the whole input, for errors.
     position: usize,
@@ -17,42 +17,42 @@ pub(super) struct Reader<'a> {
 
 /// A field of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field<'a> {
+pub(super) struct WireField<'a> {
     pub(super) number: u32,
     /// The position of the field in the whole input.
     pub(super) position: usize,
-    pub(super) value: Value<'a>,
+    pub(super) value: WireValue<'a>,
 }
 
 /// The value of a field, as far as descriptors have it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(super) enum WireValue<'a> {
     Number(u64),
     /// A string, or a message.
-    Bytes(Reader<'a>),
+    Bytes(WireReader<'a>),
     /// A value of another kind, which is skipped.
     Other,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, position: 0 }
     }
 
     /// Reads the next field. Returns `None` at the end of the message.
-    pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, DescriptorSetError> {
+    pub(super) fn next_field(&mut self) -> Result<Option<WireField<'a>>, DescriptorSetError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let position = self.position;
         let (number, kind) = self.tag()?;
         let value = match kind {
-            0 => Value::Number(self.varint()?),
-            2 => Value::Bytes(self.bytes()?),
-            3 => self.skip_group(number).map(|()| Value::Other)?,
-            _ => self.skip(kind, position).map(|()| Value::Other)?,
+            0 => WireValue::Number(self.varint()?),
+            2 => WireValue::Bytes(self.bytes()?),
+            3 => self.skip_group(number).map(|()| WireValue::Other)?,
+            _ => self.skip(kind, position).map(|()| WireValue::Other)?,
         };
-        Ok(Some(Field { number, position, value }))
+        Ok(Some(WireField { number, position, value }))
     }
 
     /// Returns the bytes as text.

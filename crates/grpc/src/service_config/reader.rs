@@ -21,13 +21,13 @@ use crate::throttle::throttling::{MAX_TOKENS, RetryThrottling, TOKEN_RATIO, max_
 
 pub(super) fn read(text: &str, lenient: bool) -> Result<ServiceConfig, ServiceConfigErrors> {
     let raw = serde_json::from_str(text).map_err(ServiceConfigError::syntax)?;
-    let mut reader = Reader { lenient, errors: Vec::new() };
+    let mut reader = ConfigReader { lenient, errors: Vec::new() };
     let document = Node { raw, path: Path::Document };
     let config = reader.service_config(&document).unwrap_or_default();
     ServiceConfigErrors::none_or(reader.errors, config)
 }
 
-struct Reader {
+struct ConfigReader {
     lenient: bool,
     errors: Vec<ServiceConfigError>,
 }
@@ -47,7 +47,7 @@ impl<'d> Object<'d, '_> {
 }
 
 /// Readers for the document's objects.
-impl Reader {
+impl ConfigReader {
     fn service_config(&mut self, document: &Node<'_, '_>) -> Option<ServiceConfig> {
         let root = self.object(document)?;
         let mut config = ServiceConfig {
@@ -168,7 +168,7 @@ impl Reader {
 }
 
 /// Readers for field values.
-impl Reader {
+impl ConfigReader {
     /// Reads a number of attempts. It saturates, because the client's own limit lowers it anyway.
     fn max_attempts(&mut self, node: &Node<'_, '_>) -> Option<u32> {
         let read = |text: &str| Decimal::whole(text).filter(|number| *number > 1).map(saturated);
@@ -221,7 +221,7 @@ impl Reader {
 }
 
 /// Readers for objects and lists.
-impl Reader {
+impl ConfigReader {
     fn object<'d, 'p>(&mut self, node: &'p Node<'d, '_>) -> Option<Object<'d, 'p>> {
         let all = self.checked(node, node.members(), "an object, its keys Unicode text")?;
         let mut members = HashMap::with_capacity(all.len());

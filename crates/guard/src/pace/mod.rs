@@ -175,10 +175,10 @@ pub struct Pace {
 
 /// The ticket of a call that a pace has admitted or queued.
 #[derive(Debug)]
-pub struct PaceTicket(State);
+pub struct PaceTicket(TicketState);
 
 #[derive(Debug)]
-enum State {
+enum TicketState {
     Queued { waiter: WaiterId, since: Duration },
     Admitted(Admitted),
 }
@@ -295,19 +295,19 @@ impl Guard for Pace {
         };
         place.map(|place| {
             PaceTicket(match place {
-                Admission::Reserved(turn) => State::Admitted(self.admitted(turn)),
-                Admission::Queued(waiter) => State::Queued { waiter, since: arrival.now },
+                Admission::Reserved(turn) => TicketState::Admitted(self.admitted(turn)),
+                Admission::Queued(waiter) => TicketState::Queued { waiter, since: arrival.now },
             })
         })
     }
 
     fn end_ticket(&self, ticket: PaceTicket, end: &End, _: Duration) -> Option<PaceTicket> {
         match (ticket.0, *end) {
-            (State::Admitted(admitted), End::Judged { health, .. }) if self.records => {
+            (TicketState::Admitted(admitted), End::Judged { health, .. }) if self.records => {
                 self.record(&admitted, health);
             }
-            (State::Admitted(admitted), End::Unsent) => self.give_back(admitted),
-            (State::Queued { waiter, .. }, _) => self.queue.leave(waiter),
+            (TicketState::Admitted(admitted), End::Unsent) => self.give_back(admitted),
+            (TicketState::Queued { waiter, .. }, _) => self.queue.leave(waiter),
             _ => {}
         }
         None
@@ -319,7 +319,7 @@ impl Guard for Pace {
     }
 
     fn resume(&self, ticket: &mut PaceTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let State::Queued { waiter, since } = ticket.0 else { return Resume::Admitted };
+        let TicketState::Queued { waiter, since } = ticket.0 else { return Resume::Admitted };
         match self.queue.resume(&self.responsive, waiter, arrival, waker) {
             Step::Waiting(due) => Resume::Waiting { until: Some(due) },
             Step::Refused(refused) => Resume::Refused(refused),
@@ -328,7 +328,7 @@ impl Guard for Pace {
                 if !waited.is_zero() {
                     self.responsive.slept(waited);
                 }
-                ticket.0 = State::Admitted(self.admitted(turn));
+                ticket.0 = TicketState::Admitted(self.admitted(turn));
                 Resume::Admitted
             }
         }
@@ -337,10 +337,10 @@ impl Guard for Pace {
     /// Keeps the turn. The call is sent later than it was admitted, so the time at which it is sent is recorded again.
     fn renew(&self, ticket: PaceTicket, _: &Arrival<'_>) -> Result<PaceTicket, Refused> {
         Ok(match ticket.0 {
-            State::Admitted(admitted) if self.records => {
+            TicketState::Admitted(admitted) if self.records => {
                 self.responsive.not_sent();
                 let sent_at = self.responsive.on_send();
-                PaceTicket(State::Admitted(Admitted { sent_at, ..admitted }))
+                PaceTicket(TicketState::Admitted(Admitted { sent_at, ..admitted }))
             }
             state => PaceTicket(state),
         })

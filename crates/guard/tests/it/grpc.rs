@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use reattempt::guard::contract::GuardKind;
 use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Reason, Refused};
 use reattempt_grpc::Code;
-use reattempt_testing_layers::grpc::{Answer, Server, Step, ends_with, lost, streaming, trailers_only};
+use reattempt_testing_layers::grpc::{Answer, GrpcServer, Step, ends_with, lost, streaming, trailers_only};
 use reattempt_testing_layers::guard::{Recorder, refused, timeless};
 use tonic::body::Body;
 use tower::Layer;
@@ -28,7 +28,7 @@ async fn health_of_codes() {
         };
         for answer in [trailers_only, ends_with] {
             let recorder = Recorder::default();
-            let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer(code)));
+            let client = GuardLayer::grpc(recorder.clone()).layer(GrpcServer::at_once(move |_| answer(code)));
             let response = client.send(request()).await.unwrap();
             let _ = response.into_body().collect().await.unwrap();
             assert_eq!(recorder.log(), ["admitted", health], "{code:?}");
@@ -39,7 +39,7 @@ async fn health_of_codes() {
 #[tokio::test(start_paused = true)]
 async fn call_is_judged_at_its_trailers() {
     let recorder = Recorder::holding();
-    let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Internal)));
+    let client = GuardLayer::grpc(recorder.clone()).layer(GrpcServer::at_once(|_| ends_with(Code::Internal)));
     let response = client.send(request()).await.unwrap();
     assert_eq!(recorder.log(), ["admitted"]);
     let mut body = Box::pin(response.into_body());
@@ -52,7 +52,7 @@ async fn call_is_judged_at_its_trailers() {
 #[tokio::test(start_paused = true)]
 async fn unread_body_is_neutral() {
     let recorder = Recorder::default();
-    let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Ok)));
+    let client = GuardLayer::grpc(recorder.clone()).layer(GrpcServer::at_once(|_| ends_with(Code::Ok)));
     drop(client.send(request()).await.unwrap());
     assert_eq!(recorder.log(), ["admitted", "abandoned"]);
 }
@@ -63,7 +63,7 @@ async fn stream_dropped_after_message_is_served() {
     let answer = || streaming([Step::Wait(20), Step::Data("message"), Step::Hang]);
     for (timeout, health) in [("3S", "Served"), ("1S", "Unavailable")] {
         let recorder = Recorder::default();
-        let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer()));
+        let client = GuardLayer::grpc(recorder.clone()).layer(GrpcServer::at_once(move |_| answer()));
         let mut request = request();
         request.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
         let mut body = Box::pin(client.send(request).await.unwrap().into_body());
@@ -78,7 +78,7 @@ async fn stream_dropped_after_message_is_served() {
 
 #[tokio::test(start_paused = true)]
 async fn dropped_streams_leave_breaker_closed() {
-    let server = Server::at_once(|_| streaming([Step::Data("message"), Step::Hang]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Data("message"), Step::Hang]));
     let client = GuardLayer::grpc(CircuitBreaker::rate().seed(1)).layer(server.clone());
     for _ in 0..50 {
         let mut body = Box::pin(client.send(request()).await.unwrap().into_body());
@@ -91,7 +91,7 @@ async fn dropped_streams_leave_breaker_closed() {
 // G-1
 #[tokio::test(start_paused = true)]
 async fn message_of_a_probe_closes_the_breaker() {
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         ..=20 => trailers_only(Code::Unavailable),
         _ => streaming([Step::Data("message"), Step::Hang]),
     });
@@ -121,7 +121,7 @@ async fn body_without_a_status_has_failed() {
     ];
     for (answer, health) in answers {
         let recorder = Recorder::default();
-        let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer()));
+        let client = GuardLayer::grpc(recorder.clone()).layer(GrpcServer::at_once(move |_| answer()));
         let _ = client.send(request()).await.unwrap().into_body().collect().await;
         assert_eq!(recorder.log(), ["admitted", health]);
     }
@@ -131,7 +131,7 @@ async fn body_without_a_status_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn lost_connection_is_lost() {
     let recorder = Recorder::default();
-    let server = Server::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))));
+    let server = GrpcServer::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))));
     let client = GuardLayer::grpc(recorder.clone()).layer(server);
     assert!(client.send(request()).await.is_err());
     assert_eq!(recorder.log(), ["admitted", "Lost"]);
@@ -139,7 +139,7 @@ async fn lost_connection_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn open_breaker_answers_unavailable() {
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let client = GuardLayer::grpc(timeless().consecutive_failures(5)).layer(server.clone());
     for _ in 0..5 {
         drop(client.send(request()).await.unwrap());
@@ -157,7 +157,7 @@ async fn own_limit_answers_resource_exhausted() {
     for kind in [GuardKind::RATE_LIMIT, GuardKind::BULKHEAD, GuardKind::named(&"fleet rate limit")] {
         let recorder = Recorder::default();
         recorder.refuse(Refused::new(kind, Reason::Full));
-        let client = GuardLayer::grpc(recorder).layer(Server::at_once(|_| ends_with(Code::Ok)));
+        let client = GuardLayer::grpc(recorder).layer(GrpcServer::at_once(|_| ends_with(Code::Ok)));
         let response = client.send(request()).await.unwrap();
         assert_eq!(response.headers()["grpc-status"], "8");
     }
@@ -166,7 +166,7 @@ async fn own_limit_answers_resource_exhausted() {
 #[tokio::test(start_paused = true)]
 async fn passed_grpc_timeout_is_answered() {
     let recorder = Recorder::default();
-    let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Ok)));
+    let client = GuardLayer::grpc(recorder.clone()).layer(GrpcServer::at_once(|_| ends_with(Code::Ok)));
     let mut late = request();
     late.headers_mut().insert("grpc-timeout", "0n".parse().unwrap());
     let response = client.send(late).await.unwrap();
@@ -179,7 +179,7 @@ async fn passed_grpc_timeout_is_answered() {
 async fn retry_waits_for_a_known_wait() {
     let recorder = Recorder::default();
     recorder.refuse(refused().after(std::time::Duration::from_millis(100)));
-    let server = Server::at_once(|_| ends_with(Code::Ok));
+    let server = GrpcServer::at_once(|_| ends_with(Code::Ok));
     let client = tower::ServiceBuilder::new()
         .layer(reattempt::RetryLayer::grpc())
         .layer(GuardLayer::grpc(recorder.clone()))
@@ -200,7 +200,7 @@ async fn client_answer(recorder: &Recorder) -> http::Response<impl http_body::Bo
     let client = tower::ServiceBuilder::new()
         .layer(reattempt::RetryLayer::grpc())
         .layer(GuardLayer::grpc(recorder.clone()))
-        .service(Server::at_once(|_| ends_with(Code::Ok)));
+        .service(GrpcServer::at_once(|_| ends_with(Code::Ok)));
     client.send(request()).await.unwrap()
 }
 
@@ -210,7 +210,7 @@ async fn refused_answer_is_unsent_outside() {
     let (outer, inner) = (Recorder::default(), Recorder::default());
     inner.refuse(Refused::new(GuardKind::RATE_LIMIT, Reason::RateExceeded));
     let layers = tower::ServiceBuilder::new().layer(GuardLayer::grpc(outer.clone())).layer(GuardLayer::grpc(inner));
-    let client = layers.service(Server::at_once(|_| ends_with(Code::Ok)));
+    let client = layers.service(GrpcServer::at_once(|_| ends_with(Code::Ok)));
     let response = client.send(request()).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "8");
     assert_eq!(outer.log(), ["admitted", "unsent"]);

@@ -167,10 +167,10 @@ fn axum_router_takes_the_layer() {
 async fn grpc_refusal_has_a_pushback() {
     use reattempt_grpc::Code;
 
-    use reattempt_testing_layers::grpc::{Server, ends_with};
+    use reattempt_testing_layers::grpc::{GrpcServer, ends_with};
 
     let request = || Request::post("http://one.example/service/method").body(tonic::body::Body::empty()).unwrap();
-    let server = Server::by(|_| (100, Ok(ends_with(Code::Ok))));
+    let server = GrpcServer::by(|_| (100, Ok(ends_with(Code::Ok))));
     let server = ShedLayer::grpc(Bulkhead::new(1)).layer(server);
     let busy = tokio::spawn(server.clone().oneshot(request()));
     tokio::task::yield_now().await;
@@ -205,7 +205,7 @@ async fn one_grpc_caller_does_not_lower_limit() {
     use http_body_util::BodyExt;
     use reattempt_grpc::Code;
 
-    use reattempt_testing_layers::grpc::{Answer, Server, call_within, ends_with, trailers_only};
+    use reattempt_testing_layers::grpc::{Answer, GrpcServer, call_within, ends_with, trailers_only};
 
     let spoilt: [fn() -> (u64, Answer); 3] = [
         || (20, trailers_only(Code::ResourceExhausted)),
@@ -214,7 +214,7 @@ async fn one_grpc_caller_does_not_lower_limit() {
     ];
     for (case, spoilt) in spoilt.into_iter().enumerate() {
         let limit = AdaptiveLimit::aimd();
-        let server = Server::after(move |number| match number % 50 {
+        let server = GrpcServer::after(move |number| match number % 50 {
             1 => spoilt(),
             _ => (20, ends_with(Code::Ok)),
         });
@@ -243,8 +243,8 @@ async fn calls_are_counted_for_two_seconds() {
         server.clone().oneshot(request).await.unwrap();
     }
     busy.await.unwrap().unwrap();
-    let counts = "Counts { arrived: 4, retries: 2, ended: 1, refused: 3 }";
-    let none = "Counts { arrived: 0, retries: 0, ended: 0, refused: 0 }";
+    let counts = "LoadCounts { arrived: 4, retries: 2, ended: 1, refused: 3 }";
+    let none = "LoadCounts { arrived: 0, retries: 0, ended: 0, refused: 0 }";
     for (wait, current, before) in [(899, counts, none), (1, none, counts), (999, none, counts), (1, none, none)] {
         tokio::time::advance(ms(wait)).await;
         let text = format!("{layer:?}");

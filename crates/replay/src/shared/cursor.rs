@@ -17,7 +17,7 @@ use http_body::{Body, Frame};
 use sync_wrapper::SyncWrapper;
 
 use super::sole_reader::SoleReader;
-use super::{NOBODY, Stage, State, Whole};
+use super::{NOBODY, SourceStage, State, Whole};
 use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
@@ -48,7 +48,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
             return self.poll_kept(shared, guard, cx);
         }
         let Some(source) = &mut state.source else { return self.poll_any(guard, cx) };
-        let unless_it_panics = Panicked { stage: &mut state.stage, leader: &mut state.leader };
+        let unless_it_panics = SourcePanic { stage: &mut state.stage, leader: &mut state.leader };
         let polled = source.as_mut().poll_frame(cx);
         let ended = source.is_end_stream();
         state.ended = ended;
@@ -126,7 +126,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
     pub(super) fn poll_sole(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let Some(sole) = &mut self.sole else { return Poll::Ready(None) };
         // The other readers cannot continue, but `source_failed` may still be called on them.
-        let failed = || shared.lock().stage = Stage::Failed;
+        let failed = || shared.lock().stage = SourceStage::Failed;
         sole.get_mut().poll_frame(&mut self.progress, cx, failed)
     }
 
@@ -138,7 +138,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
             return Poll::Ready(None);
         }
         if let Some(refusal) = state.refusal(self.id, self.position) {
-            self.progress.end.stage = progress::Stage::Done;
+            self.progress.end.stage = progress::BodyStage::Done;
             // A reader that has returned everything gets no error, because nothing is missing.
             return Poll::Ready((!self.progress.end.ended).then(|| Err(refusal.into())));
         }
@@ -158,21 +158,21 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
             state.fresh_pollers += 1;
         }
         let next = match state.stage {
-            Stage::Prefetched => {
+            SourceStage::Prefetched => {
                 let answer = state.prefetched.pop();
                 // The frame is charged again if it is kept.
                 state.allowance.give_back(std::mem::take(&mut state.prefetched_charge));
                 if state.prefetched.is_empty() {
                     // If `is_end_stream` panics, an error is returned instead.
-                    state.stage = Stage::Polling;
+                    state.stage = SourceStage::Polling;
                     state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
-                    state.stage = Stage::Open;
+                    state.stage = SourceStage::Open;
                 }
                 answer
             }
-            Stage::Open => return self.poll_source(guard, cx),
-            Stage::Polling => Some(Next::Failed(panic_error())),
-            Stage::Done | Stage::Failed => None,
+            SourceStage::Open => return self.poll_source(guard, cx),
+            SourceStage::Polling => Some(Next::Failed(panic_error())),
+            SourceStage::Done | SourceStage::Failed => None,
         };
         self.finish(guard, cx, Poll::Ready(next))
     }
@@ -188,7 +188,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
             Some(source) => {
                 let waker = all.as_ref().unwrap_or(cx.waker());
                 let context = &mut Context::from_waker(waker);
-                state.stage = Stage::Polling;
+                state.stage = SourceStage::Polling;
                 let next = source.as_mut().poll_frame(context).map(Next::of);
                 state.ended = source.is_end_stream();
                 if let Poll::Ready(Some(Next::Data(data))) = &next
@@ -200,7 +200,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
                 {
                     second = Some(Next::of(answer));
                 }
-                state.stage = Stage::Open;
+                state.stage = SourceStage::Open;
                 next
             }
             // The source ended while it was polled ahead of the readers.
@@ -234,10 +234,10 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
                 state.register_alone(self.id, cx.waker(), &mut afterwards);
             }
             Poll::Pending => {}
-            Poll::Ready(None) => state.stage = Stage::Done,
+            Poll::Ready(None) => state.stage = SourceStage::Done,
             Poll::Ready(Some(next)) => {
                 if matches!(next, Next::Failed(_)) {
-                    state.stage = Stage::Failed;
+                    state.stage = SourceStage::Failed;
                 }
                 state.keep(next, self.id, &mut afterwards);
                 if let Some(answer) = second {
@@ -245,17 +245,17 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
                 }
                 self.position = state.frames.end_position();
                 self.progress.end.ended = state.ended;
-                if state.ended && state.stage == Stage::Open {
-                    state.stage = Stage::Done;
+                if state.ended && state.stage == SourceStage::Open {
+                    state.stage = SourceStage::Done;
                 }
             }
         }
         // A source that has ended is dropped, because the memory it still holds is not charged.
-        let over = matches!(state.stage, Stage::Done | Stage::Failed);
+        let over = matches!(state.stage, SourceStage::Done | SourceStage::Failed);
         let spent = if over { state.source.take() } else { None };
         // The fast path does not update the watch, so a frame that was waited for is returned by the slow path.
         let is_watched = next.is_pending() && state.source_watch.is_some();
-        let leads = state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && !is_watched;
+        let leads = state.stage == SourceStage::Open && state.fresh_pollers == 1 && state.readers > 1 && !is_watched;
         if leads && state.frames.one_at_end() {
             state.leader = self.id;
         }
@@ -275,20 +275,20 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
             Some(Next::Failed(error)) => Some(Err(error.into())),
             None => None,
         };
-        self.progress.end.stage = progress::Stage::Done;
+        self.progress.end.stage = progress::BodyStage::Done;
         Poll::Ready(last)
     }
 }
 
 /// A drop guard that records a panic in the source on the fast path. Without a panic, it is not dropped.
-struct Panicked<'a> {
-    stage: &'a mut Stage,
+struct SourcePanic<'a> {
+    stage: &'a mut SourceStage,
     leader: &'a mut ReaderId,
 }
 
-impl Drop for Panicked<'_> {
+impl Drop for SourcePanic<'_> {
     fn drop(&mut self) {
-        *self.stage = Stage::Polling;
+        *self.stage = SourceStage::Polling;
         *self.leader = NOBODY;
     }
 }

@@ -48,7 +48,7 @@ struct State<B> {
     source: Option<Source<B>>,
     /// `true` if nothing follows the last frame of the source.
     ended: bool,
-    stage: Stage,
+    stage: SourceStage,
     /// The reader that may take the fast path. It is at the end, and no other reader has polled for a fresh frame. The
     /// source is open, and everything is kept for another reader. `NOBODY` if any of these conditions may no longer
     /// hold.
@@ -82,7 +82,7 @@ struct State<B> {
 
 /// The state of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SourceStage {
     /// The next result has already been read.
     Prefetched,
     Open,
@@ -144,7 +144,7 @@ impl<B> State<B> {
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.stage, Stage::Polling | Stage::Failed)
+        matches!(self.stage, SourceStage::Polling | SourceStage::Failed)
     }
 
     /// Records for the watch that a poll of the source returned `Pending`, or something else.
@@ -158,7 +158,7 @@ impl<B> State<B> {
     fn store_second(&mut self, answer: Option<Next>, reader: ReaderId, afterwards: &mut Afterwards) {
         let Some(next) = answer else {
             self.ended = true;
-            self.stage = Stage::Done;
+            self.stage = SourceStage::Done;
             return;
         };
         if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
@@ -172,7 +172,7 @@ impl<B> State<B> {
         let charge = prefetched.charge();
         let charged = self.allowance.take(charge);
         self.prefetched_charge = if charged { charge } else { 0 };
-        self.stage = if prefetched.is_empty() { Stage::Open } else { Stage::Prefetched };
+        self.stage = if prefetched.is_empty() { SourceStage::Open } else { SourceStage::Prefetched };
         self.prefetched = prefetched;
         charged
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body::{Body, SizeHint};
 
 use super::cursor::Cursor;
-use super::{NOBODY, Shared, Source, Stage, State, Whole};
+use super::{NOBODY, Shared, Source, SourceStage, State, Whole};
 use crate::error::BoxError;
 use crate::frames::Frames;
 use crate::memory::Allowance;
@@ -45,7 +45,7 @@ impl<B> Reader<B> {
         let mut state = State {
             source,
             ended: false,
-            stage: Stage::Open,
+            stage: SourceStage::Open,
             leader: NOBODY,
             prefetched: Prefetched::default(),
             prefetched_charge: 0,
@@ -188,7 +188,7 @@ impl<B> Reader<B> {
         let mut own = None;
         let mut state = self.shared.lock();
         if self.cursor.progress.end.has_failed() {
-            state.stage = Stage::Failed;
+            state.stage = SourceStage::Failed;
         }
         if state.refusal(self.cursor.id, self.cursor.position).is_none() {
             state.leader = NOBODY;

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::Body;
 
-use super::{Source, Stage, State};
+use super::{Source, SourceStage, State};
 use crate::error::BoxError;
 use crate::frames::{Next, Remaining};
 use crate::memory::Allowance;
@@ -34,11 +34,11 @@ impl<B> State<B> {
     pub(super) fn hand_over(&mut self, reader: ReaderId, position: u64) -> Option<Box<SoleReader<B>>> {
         let alone = self.readers == 1 && !self.has_cancelled(reader);
         let gone = position > 0 && position == self.frames.start();
-        if !alone || !gone || !matches!(self.stage, Stage::Open | Stage::Done) {
+        if !alone || !gone || !matches!(self.stage, SourceStage::Open | SourceStage::Done) {
             return None;
         }
         // A source that has ended stays here, because dropping it under the lock could run foreign code.
-        let following = if self.stage == Stage::Open { self.source.take() } else { None };
+        let following = if self.stage == SourceStage::Open { self.source.take() } else { None };
         Some(Box::new(SoleReader {
             source: None,
             frames: self.frames.hand_over(&mut self.allowance),
@@ -89,7 +89,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SoleReader<B> {
         match &mut self.source {
             Some(source) => progress.poll_source(source.as_mut(), cx, failed),
             None => {
-                progress.end.stage = progress::Stage::Done;
+                progress.end.stage = progress::BodyStage::Done;
                 Poll::Ready(None)
             }
         }

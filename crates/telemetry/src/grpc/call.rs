@@ -13,17 +13,17 @@ use reattempt_engine::wall::clock::Instant;
 use reattempt_grpc::Code;
 use tonic::GrpcMethod;
 
-use super::instruments::Instruments;
+use super::instruments::GrpcInstruments;
 
 /// A call, which is stored in the extensions of its request and its attempts.
-pub(super) struct Call {
-    pub(super) instruments: Arc<Instruments>,
+pub(super) struct GrpcCall {
+    pub(super) instruments: Arc<GrpcInstruments>,
     /// The labels for the method and the target.
     pub(super) labels: [KeyValue; 2],
     /// The caller's deadline. A timeout in the request's header starts when the call is created.
     pub(super) deadline: Option<Deadline>,
     /// The state of this call in an outer metrics layer.
-    outer: Option<Arc<Call>>,
+    outer: Option<Arc<GrpcCall>>,
     tally: Mutex<Tally>,
 }
 
@@ -40,9 +40,9 @@ struct Tally {
     delay: Duration,
 }
 
-impl Call {
+impl GrpcCall {
     /// Creates a new call.
-    pub(super) fn new<B>(instruments: &Arc<Instruments>, request: &Request<B>) -> Self {
+    pub(super) fn new<B>(instruments: &Arc<GrpcInstruments>, request: &Request<B>) -> Self {
         let extensions = request.extensions();
         let method = match extensions.get::<GrpcMethod<'static>>() {
             Some(method) => Some(format!("{}/{}", method.service(), method.method()).into()),
@@ -67,7 +67,7 @@ impl Call {
     }
 
     /// Returns the call to which `attempt` belongs, or a new call if its extensions contain none.
-    pub(super) fn of<B>(instruments: &Arc<Instruments>, attempt: &Request<B>) -> Arc<Self> {
+    pub(super) fn of<B>(instruments: &Arc<GrpcInstruments>, attempt: &Request<B>) -> Arc<Self> {
         let mut call = attempt.extensions().get::<Arc<Self>>();
         while let Some(other) = call.filter(|call| !Arc::ptr_eq(&call.instruments, instruments)) {
             call = other.outer.as_ref();

@@ -61,7 +61,7 @@ pub(super) type MethodFilter = dyn Fn(&str) -> bool + Send + Sync;
 
 /// The instruments for all calls of a client.
 #[derive(Clone)]
-pub(super) struct Instruments {
+pub(super) struct GrpcInstruments {
     meter: Meter,
     pub(super) target: Arc<str>,
     pub(super) generic_methods: Option<Arc<MethodFilter>>,
@@ -76,7 +76,7 @@ pub(super) struct Instruments {
     pub(super) retry_delay: Option<Histogram<f64>>,
 }
 
-impl Instruments {
+impl GrpcInstruments {
     pub(super) fn new(provider: &dyn MeterProvider, target: Arc<str>) -> Self {
         let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);

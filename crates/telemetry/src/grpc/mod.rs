@@ -24,7 +24,7 @@ use tower_layer::Stack;
 
 use crate::MeasuringLayer;
 use crate::layer::around;
-use instruments::Instruments;
+use instruments::GrpcInstruments;
 
 pub use body::{MeasuredBody, MeasuredEnd};
 pub use instruments::RetryMetric;
@@ -90,7 +90,7 @@ pub use service::ResponseFuture;
 /// ```
 // OBS-3, OUT-1, ST-3, OBS-6
 pub struct GrpcMetrics<Mode = OwnError> {
-    instruments: Arc<Instruments>,
+    instruments: Arc<GrpcInstruments>,
     mode: PhantomData<fn() -> Mode>,
 }
 
@@ -100,7 +100,7 @@ impl GrpcMetrics {
     /// The target is the channel's URI with its scheme: "dns:///stock.example:443". It becomes a label unchanged, so do
     /// not use addresses that change often.
     pub fn new(provider: &dyn MeterProvider, target: impl Into<Arc<str>>) -> Self {
-        let instruments = Arc::new(Instruments::new(provider, target.into()));
+        let instruments = Arc::new(GrpcInstruments::new(provider, target.into()));
         Self { instruments, mode: PhantomData }
     }
 

@@ -13,14 +13,14 @@ use reattempt_engine::wall::{AttemptKind, KindWanted};
 use reattempt_grpc::Code;
 use tonic::body::Body;
 
-use super::call::Call;
-use super::instruments::Instruments;
+use super::call::GrpcCall;
+use super::instruments::GrpcInstruments;
 use super::messages::Messages;
 use super::sent::Sent;
 
 /// A call or an attempt that has started.
 pub(super) struct Span {
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     started: Instant,
     deadline: Option<Deadline>,
     of: Of,
@@ -35,18 +35,18 @@ enum Of {
 
 impl Span {
     /// Starts a call, and adds it to the extensions of `request`.
-    pub(super) fn call(instruments: &Arc<Instruments>, request: &mut Request<Body>) -> Self {
+    pub(super) fn call(instruments: &Arc<GrpcInstruments>, request: &mut Request<Body>) -> Self {
         let started = Instant::now();
-        let call = Arc::new(Call::new(instruments, request));
+        let call = Arc::new(GrpcCall::new(instruments, request));
         request.extensions_mut().insert(Arc::clone(&call));
         request.extensions_mut().insert(KindWanted);
         Self { started, deadline: call.deadline, call, of: Of::Call, code: None }
     }
 
     /// Starts an attempt, whose sent bytes are counted.
-    pub(super) fn attempt(instruments: &Arc<Instruments>, attempt: Request<Body>) -> (Self, Request<Body>) {
+    pub(super) fn attempt(instruments: &Arc<GrpcInstruments>, attempt: Request<Body>) -> (Self, Request<Body>) {
         let started = Instant::now();
-        let call = Call::of(instruments, &attempt);
+        let call = GrpcCall::of(instruments, &attempt);
         let extensions = attempt.extensions();
         call.attempt_begins(extensions.get::<AttemptKind>().copied(), started);
         // The retry or hedge layer may have set a different deadline.

@@ -20,13 +20,13 @@ use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resum
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
-use super::places::{Note, Places, Usage};
+use super::places::{PlaceNote, Places, Usage};
 use super::usual_latency::UsualLatency;
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};
 use rule::is_in_use;
-use settings::{Bounds, Rules};
-use window::Window;
+use settings::{AdaptiveSettings, Bounds};
+use window::SampleWindow;
 
 pub use rule::{Aimd, Gradient2, LimitRule, Vegas};
 pub use window::LimitWindow;
@@ -84,7 +84,7 @@ guard! {
 /// A destination's places, with the window and the rule that move their limit.
 struct MovingPlaces<R> {
     places: Places,
-    window: Window,
+    window: SampleWindow,
     moving: Mutex<Moving<R>>,
 }
 
@@ -99,8 +99,8 @@ struct Moving<R> {
 
 impl<R: LimitRule> MovingPlaces<R> {
     #[inline]
-    fn record(&self, note: Note, end: &End, now: Duration) {
-        let (Note::Held { in_flight }, End::Judged { health, after, .. }) = (note, end) else {
+    fn record(&self, note: PlaceNote, end: &End, now: Duration) {
+        let (PlaceNote::Held { in_flight }, End::Judged { health, after, .. }) = (note, end) else {
             return;
         };
         let served = match health {
@@ -116,8 +116,8 @@ impl<R: LimitRule> MovingPlaces<R> {
     /// Closes the window at the end of a call. The call's place is freed even if the user's rule panics.
     #[cold]
     #[inline(never)]
-    fn close_for(&self, note: Note, now: Duration) {
-        let place = Unwinding { places: &self.places, note, now };
+    fn close_for(&self, note: PlaceNote, now: Duration) {
+        let place = FreedOnPanic { places: &self.places, note, now };
         self.close(now);
         mem::forget(place);
     }
@@ -153,13 +153,13 @@ impl<R: LimitRule> MovingPlaces<R> {
 }
 
 /// A call's place while the user's rule runs. It is freed if the rule panics.
-struct Unwinding<'a> {
+struct FreedOnPanic<'a> {
     places: &'a Places,
-    note: Note,
+    note: PlaceNote,
     now: Duration,
 }
 
-impl Drop for Unwinding<'_> {
+impl Drop for FreedOnPanic<'_> {
     #[cold]
     fn drop(&mut self) {
         self.places.end_call(self.note, &End::Over(BodyEnd::Dropped), self.now);
@@ -187,26 +187,26 @@ impl<R: LimitRule> Entry for MovingPlaces<R> {
 }
 
 impl<R: LimitRule> State for MovingPlaces<R> {
-    type Settings = Rules<R>;
-    type Note = Note;
+    type Settings = AdaptiveSettings<R>;
+    type Note = PlaceNote;
     type Shown = Usage;
 
-    const UNCOUNTED: Note = Note::Held { in_flight: 0 };
+    const UNCOUNTED: PlaceNote = PlaceNote::Held { in_flight: 0 };
     const LISTED: &'static str = "in_use";
 
-    fn new(rules: &Rules<R>, _: &Arc<str>) -> Self {
-        let limit = f64::from(rules.places.limit);
-        let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds, windows: 0 };
-        Self { places: Places::new(&rules.places), window: Window::new(), moving: Mutex::new(moving) }
+    fn new(settings: &AdaptiveSettings<R>, _: &Arc<str>) -> Self {
+        let limit = f64::from(settings.places.limit);
+        let moving = Moving { rule: settings.rule.clone(), limit, bounds: settings.bounds, windows: 0 };
+        Self { places: Places::new(&settings.places), window: SampleWindow::new(), moving: Mutex::new(moving) }
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<PlaceNote>> {
         self.places.admit(arrival)
     }
 
     #[inline(always)]
-    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+    fn record_end(&self, note: &PlaceNote, end: &End, now: Duration) -> Option<PlaceNote> {
         self.record(*note, end, now);
         self.places.end_call(*note, end, now)
     }
@@ -217,7 +217,7 @@ impl<R: LimitRule> State for MovingPlaces<R> {
         Some(&self.places.latency)
     }
 
-    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+    fn resume(&self, note: &mut PlaceNote, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         self.places.resume(note, arrival, waker)
     }
 
@@ -226,17 +226,19 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     }
 
     /// Returns the new settings with the old rule, which keeps its state.
-    fn merged(own: &Rules<R>, other: &Rules<R>) -> Rules<R> {
-        Rules { rule: own.rule.clone(), ..other.clone() }
+    fn merged(own: &AdaptiveSettings<R>, other: &AdaptiveSettings<R>) -> AdaptiveSettings<R> {
+        AdaptiveSettings { rule: own.rule.clone(), ..other.clone() }
     }
 
-    fn adopt(&self, rules: &Rules<R>) {
-        self.places.adopt(&rules.places);
-        self.lock().bounds = rules.bounds;
+    fn adopt(&self, settings: &AdaptiveSettings<R>) {
+        self.places.adopt(&settings.places);
+        self.lock().bounds = settings.bounds;
     }
 
-    fn show_settings(rules: &Rules<R>, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("initial", &rules.places.limit).field("bounds", &rules.bounds).field("queue", &rules.places.patience);
+    fn show_settings(settings: &AdaptiveSettings<R>, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("initial", &settings.places.limit)
+            .field("bounds", &settings.bounds)
+            .field("queue", &settings.places.patience);
     }
 
     /// Shows a destination that has calls in flight.

@@ -6,14 +6,14 @@ use reattempt_core::guard::GuardKind;
 
 use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Vegas};
 use crate::guard::per_destination::PerDestination;
-use crate::guard::places::Rule;
+use crate::guard::places::PlacesSettings;
 use crate::guard::wait_queue::Patience;
 
 #[derive(Debug, Clone)]
-pub(super) struct Rules<R> {
+pub(super) struct AdaptiveSettings<R> {
     pub(super) rule: R,
     /// The settings of the places. Their limit is the initial one.
-    pub(super) places: Rule,
+    pub(super) places: PlacesSettings,
     pub(super) bounds: Bounds,
 }
 
@@ -56,9 +56,9 @@ impl<R: LimitRule> AdaptiveLimit<R> {
     /// Creates a limit that is adjusted by `rule`.
     pub fn new(rule: R) -> Self {
         let (kind, patience) = (GuardKind::ADAPTIVE_LIMIT, Patience::NONE);
-        Self(PerDestination::new(Rules {
+        Self(PerDestination::new(AdaptiveSettings {
             rule,
-            places: Rule { limit: 20, patience, hold: true, kind },
+            places: PlacesSettings { limit: 20, patience, hold: true, kind },
             bounds: Bounds { least: 1, most: 200 },
         }))
     }
@@ -71,28 +71,28 @@ impl<R: LimitRule> AdaptiveLimit<R> {
     pub fn bounds(self, least: u32, most: u32) -> Self {
         let least = least.max(1);
         let most = most.max(least);
-        Self(self.0.changed(|rules| {
-            rules.bounds = Bounds { least, most };
-            rules.places.limit = rules.places.limit.clamp(least, most);
+        Self(self.0.changed(|settings| {
+            settings.bounds = Bounds { least, most };
+            settings.places.limit = settings.places.limit.clamp(least, most);
         }))
     }
 
     /// Sets the initial limit, clamped to the bounds. Default: 20.
     pub fn initial(self, limit: u32) -> Self {
-        Self(self.0.changed(|rules| {
-            rules.places.limit = limit.clamp(rules.bounds.least, rules.bounds.most);
+        Self(self.0.changed(|settings| {
+            settings.places.limit = limit.clamp(settings.bounds.least, settings.bounds.most);
         }))
     }
 
     /// Sets how many calls may wait per destination, and for how long. By default, no calls wait.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
-        Self(self.0.changed(|rules| rules.places.patience = Patience { calls, time }))
+        Self(self.0.changed(|settings| settings.places.patience = Patience { calls, time }))
     }
 
     /// If `on`, frees the place when the response head arrives. By default, it is held until the end of the body.
     ///
     /// The head of a gRPC response does not end its call, so its place is always held until the trailers.
     pub fn release_at_head(self, on: bool) -> Self {
-        Self(self.0.changed(|rules| rules.places.hold = !on))
+        Self(self.0.changed(|settings| settings.places.hold = !on))
     }
 }

@@ -37,7 +37,7 @@ pub struct LimitWindow {
 }
 
 /// The atomic words of an open window.
-pub(crate) struct Window {
+pub(crate) struct SampleWindow {
     /// Served calls in the low bits, and dropped calls from bit [`DROPPED`] on.
     counts: AtomicU64,
     in_flight: AtomicU32,
@@ -47,7 +47,7 @@ pub(crate) struct Window {
     latencies: Box<[AtomicU32]>,
 }
 
-impl Window {
+impl SampleWindow {
     pub(crate) fn new() -> Self {
         Self {
             counts: AtomicU64::new(0),

@@ -14,7 +14,7 @@ use super::changes::{BreakerState, Changes, StateChange};
 use super::counts::{Counts, Outcome};
 use super::machine::{Ending, Machine};
 use super::rules::Rules;
-use super::tally::{Note, Tally};
+use super::tally::{BreakerNote, Tally};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The gate value of a breaker that is forced open.
@@ -28,10 +28,10 @@ pub(crate) struct Circuit {
     changes: Arc<Changes>,
     /// Measured by the calls that the machine records: one of each bucket, and those in flight when a bucket ends.
     pub(crate) latency: UsualLatency,
-    state: Mutex<State>,
+    state: Mutex<LockedMachine>,
 }
 
-struct State {
+struct LockedMachine {
     machine: Machine,
     rules: Arc<Rules>,
 }
@@ -39,21 +39,21 @@ struct State {
 impl Circuit {
     pub(crate) fn new(destination: Arc<str>, rules: Arc<Rules>) -> Self {
         let (machine, changes) = (Machine::new(&rules), Arc::clone(&rules.changes));
-        let state = Mutex::new(State { machine, rules });
+        let state = Mutex::new(LockedMachine { machine, rules });
         let (gate, latency) = (AtomicU64::new(0), UsualLatency::default());
         Self { destination, tally: Tally::new(), gate, changes, latency, state }
     }
 
     /// Admits a call without the lock, if the circuit is closed and nothing else is due.
     #[inline]
-    pub(crate) fn admit_closed(&self, now: Duration) -> Option<Note> {
+    pub(crate) fn admit_closed(&self, now: Duration) -> Option<BreakerNote> {
         self.tally.admit(now)
     }
 
     /// Decides whether to admit a call that takes at most `timeout`. Returns `None` if the circuit was removed from the
     /// table.
     #[inline]
-    pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Note, Refused>> {
+    pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<BreakerNote, Refused>> {
         if let Some(note) = self.admit_closed(now) {
             return Some(Ok(note));
         }
@@ -76,18 +76,18 @@ impl Circuit {
 
     /// Records a success. Returns `false` if the caller must use [`end_call`](Self::end_call).
     #[inline]
-    pub(crate) fn succeed(&self, note: &Note, now: Duration) -> bool {
+    pub(crate) fn succeed(&self, note: &BreakerNote, now: Duration) -> bool {
         self.tally.succeed(note, now)
     }
 
     /// Returns `true` if [`succeed`](Self::succeed) would record a success.
     #[inline]
-    pub(crate) fn takes_success(&self, note: &Note) -> bool {
+    pub(crate) fn takes_success(&self, note: &BreakerNote) -> bool {
         self.tally.takes_success(note)
     }
 
     /// Records the end of a call. The user's trip rule runs between two steps, without the lock.
-    pub(crate) fn end_call(&self, note: Note, ending: Ending, ready_to_trip: impl FnOnce(&Counts) -> bool) {
+    pub(crate) fn end_call(&self, note: BreakerNote, ending: Ending, ready_to_trip: impl FnOnce(&Counts) -> bool) {
         if ending.outcome == Outcome::Success && self.succeed(&note, ending.now) {
             return;
         }
@@ -101,7 +101,7 @@ impl Circuit {
     #[inline(never)]
     pub(crate) fn with<R>(&self, step: impl FnOnce(&Rules, &mut Machine) -> R) -> R {
         let mut state = self.lock();
-        let State { machine, rules } = &mut *state;
+        let LockedMachine { machine, rules } = &mut *state;
         self.take_tally(machine);
         let result = step(rules, machine);
         if !machine.changed.is_empty() {
@@ -127,7 +127,7 @@ impl Circuit {
     #[must_use]
     pub(crate) fn adopt(&self, rules: Arc<Rules>) -> Arc<Rules> {
         let mut state = self.lock();
-        let State { machine, rules: own } = &mut *state;
+        let LockedMachine { machine, rules: own } = &mut *state;
         self.take_tally(machine);
         machine.adopt(own, &rules);
         let former = mem::replace(own, rules);
@@ -146,7 +146,7 @@ impl Circuit {
         Arc::clone(&self.lock().rules)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LockedMachine> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

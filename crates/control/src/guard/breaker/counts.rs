@@ -79,14 +79,14 @@ pub(crate) enum Outcome {
 
 /// Counts over the last few buckets, or, with one bucket, since they were last cleared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Window {
+pub(crate) struct CountWindow {
     total: Counts,
     /// The buckets by age, indexed by age modulo their number.
     buckets: Vec<Counts>,
     age: u64,
 }
 
-impl Window {
+impl CountWindow {
     /// Creates an empty window of at least one bucket.
     pub(crate) fn new(buckets: usize) -> Self {
         let buckets = vec![Counts::default(); buckets.max(1)];

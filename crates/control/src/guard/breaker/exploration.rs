@@ -12,7 +12,7 @@ use super::CircuitBreaker;
 use super::counts::Outcome::{self, Abandoned, Excluded, Failure, Lost, Overload, Success, Unsent};
 use super::machine::{Ending, Machine};
 use super::rules::{Rules, Trip};
-use super::tally::Note;
+use super::tally::BreakerNote;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOST_PASSES: usize = 3;
@@ -32,7 +32,7 @@ enum Event {
 struct Node {
     machine: Machine,
     /// The calls in flight, with the times at which they were sent.
-    notes: Vec<(Note, Duration)>,
+    notes: Vec<(BreakerNote, Duration)>,
     path: Vec<Event>,
     latest: Latest,
 }
@@ -95,7 +95,7 @@ fn fingerprint(node: &Node) -> String {
     )
 }
 
-fn end_note(machine: &mut Machine, rules: &Rules, (note, sent): (Note, Duration), outcome: Outcome) {
+fn end_note(machine: &mut Machine, rules: &Rules, (note, sent): (BreakerNote, Duration), outcome: Outcome) {
     let ending = Ending { outcome, asked: Duration::ZERO, sent, now: machine.now };
     let counts = machine.end_call(rules, note, ending);
     if let (Some(counts), Trip::Counts(ready_to_trip)) = (counts, &rules.trip)

@@ -7,10 +7,10 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 
 use super::super::time::nanos;
 use super::changes::BreakerState;
-use super::counts::{Counts, Outcome, Window};
+use super::counts::{CountWindow, Counts, Outcome};
 use super::failing::Failing;
 use super::rules::{Rules, Trip, share};
-use super::tally::{Epoch, NO_TAG, Note, SAMPLE_TAG, tag_of};
+use super::tally::{BreakerNote, Epoch, NO_TAG, SAMPLE_TAG, tag_of};
 
 /// The state of one destination's breaker.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct Machine {
     /// The number of generations so far. Each state change and each new fixed window begins one. Results from an
     /// earlier generation are discarded.
     pub(crate) generation: u64,
-    pub(crate) window: Window,
+    pub(crate) window: CountWindow,
     pub(crate) failing: Failing,
     /// The start of the generation.
     pub(crate) start: Duration,
@@ -57,7 +57,7 @@ impl Machine {
         Self {
             state: BreakerState::Closed,
             generation: 0,
-            window: Window::new(rules.buckets()),
+            window: CountWindow::new(rules.buckets()),
             failing: Failing::default(),
             start: Duration::ZERO,
             expiry: None,
@@ -115,7 +115,7 @@ impl Machine {
         self.quiet_until = 0;
         let buckets = |rules: &Rules| (rules.buckets(), rules.period(), rules.last_calls);
         if buckets(former) != buckets(rules) {
-            self.window = Window::new(rules.buckets());
+            self.window = CountWindow::new(rules.buckets());
             self.start = self.now;
             self.expiry = if self.state == BreakerState::Closed { None } else { self.expiry };
         }
@@ -167,7 +167,12 @@ impl Machine {
     }
 
     /// Decides whether to admit a call that takes at most `timeout`, if its layer has a timeout.
-    pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Note, Refused> {
+    pub(crate) fn admit(
+        &mut self,
+        rules: &Rules,
+        now: Duration,
+        timeout: Option<Duration>,
+    ) -> Result<BreakerNote, Refused> {
         self.advance(rules, now);
         self.would_admit(rules)?;
         let half_open = self.state == BreakerState::HalfOpen;
@@ -175,7 +180,7 @@ impl Machine {
             self.window.request();
         }
         let (generation, age) = (self.generation, self.window.age());
-        let mut note = Note { generation, age, probe: self.next_probe, tag: tag_of(self.epoch) };
+        let mut note = BreakerNote { generation, age, probe: self.next_probe, tag: tag_of(self.epoch) };
         if half_open {
             note.tag = NO_TAG;
             self.next_probe += 1;
@@ -191,7 +196,7 @@ impl Machine {
     /// Records the end of a call.
     ///
     /// Returns the counts for the user's trip rule, which must run without a lock before [`trip`](Self::trip).
-    pub(crate) fn end_call(&mut self, rules: &Rules, note: Note, ending: Ending) -> Option<Counts> {
+    pub(crate) fn end_call(&mut self, rules: &Rules, note: BreakerNote, ending: Ending) -> Option<Counts> {
         let asked = ending.asked;
         self.advance(rules, ending.now);
         if note.generation != self.generation {

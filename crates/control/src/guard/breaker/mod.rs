@@ -42,7 +42,7 @@ use circuit::Circuit;
 use machine::{Ending, Machine};
 use rules::{Rate, Rules, Trip};
 use settings::{FIRST_OPEN_TIME, MIN_CALLS, ratio_of};
-use tally::{NO_TAG, Note};
+use tally::{BreakerNote, NO_TAG};
 
 pub use changes::{BreakerState, StateChange};
 pub use counts::Counts;
@@ -215,10 +215,10 @@ impl Entry for Circuit {
 
 impl State for Circuit {
     type Settings = Arc<Rules>;
-    type Note = Note;
+    type Note = BreakerNote;
     type Shown = BreakerState;
 
-    const UNCOUNTED: Note = Note { generation: 0, age: 0, probe: 0, tag: 0 };
+    const UNCOUNTED: BreakerNote = BreakerNote { generation: 0, age: 0, probe: 0, tag: 0 };
     const DECIDES_AGAIN: bool = true;
     const LISTED: &'static str = "not_closed";
 
@@ -232,7 +232,7 @@ impl State for Circuit {
     fn admit_at_hand<T>(
         &self,
         arrival: &Arrival<'_>,
-        ticket: impl Fn(Note) -> T,
+        ticket: impl Fn(BreakerNote) -> T,
         apart: impl FnOnce() -> Admit<T>,
     ) -> Admit<T> {
         if let Some(note) = self.admit_closed(arrival.now) {
@@ -241,12 +241,12 @@ impl State for Circuit {
         self.refusal(arrival.now).map_or_else(apart, Admit::Refused)
     }
 
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<BreakerNote>> {
         self.decide(arrival.now, arrival.timeout)
     }
 
     #[inline(always)]
-    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+    fn record_end(&self, note: &BreakerNote, end: &End, now: Duration) -> Option<BreakerNote> {
         let served = matches!(end, End::Judged { health: Health::Served, .. });
         if !(served && self.succeed(note, now)) {
             self.record(note, end, now);
@@ -255,11 +255,11 @@ impl State for Circuit {
     }
 
     #[inline(always)]
-    fn times_success(&self, note: &Note) -> bool {
+    fn times_success(&self, note: &BreakerNote) -> bool {
         !self.takes_success(note)
     }
 
-    fn is_probe(note: &Note) -> bool {
+    fn is_probe(note: &BreakerNote) -> bool {
         note.tag == NO_TAG
     }
 
@@ -327,7 +327,7 @@ impl State for Circuit {
 impl Circuit {
     /// Slow path of `admit`, for every case that the tally and the gate do not cover.
     #[inline(never)]
-    fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<Note>> {
+    fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<BreakerNote>> {
         let decision = self.admit(now, timeout)?;
         Some(match decision {
             Ok(note) => {
@@ -342,9 +342,9 @@ impl Circuit {
     }
 
     /// Runs user code. If that panics, the call ends with `outcome`, which frees a probe's place.
-    fn ask_user<R>(&self, note: Note, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
+    fn ask_user<R>(&self, note: BreakerNote, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
         let ending = Ending { outcome, asked: Duration::ZERO, sent: now, now };
-        let unwinding = Unwinding { circuit: self, note, ending };
+        let unwinding = EndedOnPanic { circuit: self, note, ending };
         let answer = ask();
         mem::forget(unwinding);
         answer
@@ -352,7 +352,7 @@ impl Circuit {
 
     /// Records the end of a call that the tally has not recorded as a success.
     #[inline(never)]
-    fn record(&self, note: &Note, end: &End, now: Duration) {
+    fn record(&self, note: &BreakerNote, end: &End, now: Duration) {
         let rules = self.rules();
         // A second panic would abort the process, so no user code runs while the thread unwinds.
         let outcome = match end {
@@ -392,13 +392,13 @@ impl Circuit {
 }
 
 /// A call while user code runs. It ends if that code panics.
-struct Unwinding<'a> {
+struct EndedOnPanic<'a> {
     circuit: &'a Circuit,
-    note: Note,
+    note: BreakerNote,
     ending: Ending,
 }
 
-impl Drop for Unwinding<'_> {
+impl Drop for EndedOnPanic<'_> {
     #[cold]
     fn drop(&mut self) {
         // The next call delivers the state change, because the callback may be what panicked.

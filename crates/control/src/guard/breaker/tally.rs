@@ -24,7 +24,7 @@ const SUCCESSES: u64 = 0xffff;
 
 /// A breaker's note in an admitted call's ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Note {
+pub(crate) struct BreakerNote {
     pub(crate) generation: u64,
     pub(crate) age: u64,
     pub(crate) probe: u64,
@@ -77,7 +77,7 @@ impl Tally {
 
     /// Counts a call. Returns `None` if the machine must decide.
     #[inline]
-    pub(crate) fn admit(&self, now: Duration) -> Option<Note> {
+    pub(crate) fn admit(&self, now: Duration) -> Option<BreakerNote> {
         let now = nanos(now);
         let own = self.own();
         let mut word = own.load(Ordering::Acquire);
@@ -90,7 +90,7 @@ impl Tally {
             // changes them.
             let (generation, age) = (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
             match replace(own, word, word + CALL) {
-                Ok(()) => return Some(Note { generation, age, probe: 0, tag: tag(word) }),
+                Ok(()) => return Some(BreakerNote { generation, age, probe: 0, tag: tag(word) }),
                 Err(seen) => word = seen,
             }
         }
@@ -101,7 +101,7 @@ impl Tally {
     /// A sliding window needs no time: the success belongs to the bucket of its admission, which no step has ended. A
     /// fixed window ends with the first call after its end, and earlier results do not count.
     #[inline]
-    pub(crate) fn succeed(&self, note: &Note, now: Duration) -> bool {
+    pub(crate) fn succeed(&self, note: &BreakerNote, now: Duration) -> bool {
         let own = self.own();
         let mut word = own.load(Ordering::Acquire);
         while takes_success(word, note) && self.is_before_end(now) {
@@ -115,7 +115,7 @@ impl Tally {
 
     /// Returns `true` if [`succeed`](Self::succeed) would count a success with this note.
     #[inline]
-    pub(crate) fn takes_success(&self, note: &Note) -> bool {
+    pub(crate) fn takes_success(&self, note: &BreakerNote) -> bool {
         takes_success(self.own().load(Ordering::Acquire), note) && self.ends_at.load(Ordering::Relaxed) == u64::MAX
     }
 
@@ -164,7 +164,7 @@ fn tag(word: u64) -> u64 {
 
 /// Returns `true` if the word belongs to the note's epoch and has room for another success.
 #[inline]
-fn takes_success(word: u64, note: &Note) -> bool {
+fn takes_success(word: u64, note: &BreakerNote) -> bool {
     word & !(CALLS | SUCCESSES) == note.tag && word & SUCCESSES != SUCCESSES
 }
 

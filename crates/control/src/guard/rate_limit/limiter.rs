@@ -20,7 +20,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The settings of one destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct LimiterSettings {
     pub(crate) limit: Limit,
     /// In millionths.
     pub(crate) burst: u64,
@@ -43,12 +43,12 @@ impl Following {
 }
 
 pub(crate) struct Limiter {
-    state: Mutex<State>,
+    state: Mutex<LimiterState>,
     /// Measured by the calls that waited.
     pub(crate) latency: UsualLatency,
 }
 
-struct State {
+struct LimiterState {
     tokens: Tokens,
     queue: WaitQueue,
     /// The position just after the token of each call in the queue, in order.
@@ -62,7 +62,7 @@ struct State {
 
 /// The limiter's note in a call's ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct LimiterNote {
     /// The token taken, in millionths, or 0 if the rate was infinite.
     cost: u64,
     /// The inflow up to which the token may be returned.
@@ -71,7 +71,7 @@ pub(crate) struct Note {
     waiter: Option<WaiterId>,
 }
 
-impl Note {
+impl LimiterNote {
     /// The note of a call that no limiter has counted.
     pub(crate) const UNCOUNTED: Self = Self { cost: 0, full_at: 0, waiter: None };
 }
@@ -100,13 +100,13 @@ pub(crate) struct Look {
 }
 
 impl Limiter {
-    pub(crate) fn new(rule: Rule) -> Self {
-        let state = State {
-            tokens: Tokens::new(rule.limit, rule.burst),
-            queue: WaitQueue::new(rule.patience),
+    pub(crate) fn new(settings: LimiterSettings) -> Self {
+        let state = LimiterState {
+            tokens: Tokens::new(settings.limit, settings.burst),
+            queue: WaitQueue::new(settings.patience),
             slots: VecDeque::new(),
-            following: rule.following,
-            kind: rule.kind,
+            following: settings.following,
+            kind: settings.kind,
             own: false,
             retired: false,
         };
@@ -134,7 +134,7 @@ impl Limiter {
 
     /// Decides whether to admit a call. Returns `None` if the limiter was removed from the table.
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<LimiterNote>> {
         let mut state = self.lock();
         state.advance(arrival.now);
         if state.retired {
@@ -144,7 +144,7 @@ impl Limiter {
         if state.tokens.take(TOKEN) {
             let cost = if is_infinite { 0 } else { TOKEN };
             let full_at = state.tokens.full_at(state.queue.len());
-            return Some(Admit::Admitted(Note { cost, full_at, waiter: None }));
+            return Some(Admit::Admitted(LimiterNote { cost, full_at, waiter: None }));
         }
         Some(state.admit_later(arrival))
     }
@@ -159,7 +159,7 @@ impl Limiter {
     }
 
     /// Decides whether a waiting call may proceed.
-    pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+    pub(crate) fn resume(&self, note: &mut LimiterNote, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(waiter) = note.waiter else { return Resume::Admitted };
         // Dropped after the lock is released.
         let _gone;
@@ -190,7 +190,7 @@ impl Limiter {
     }
 
     /// Returns the token of a call that was not sent.
-    pub(crate) fn unsent(&self, note: &Note, now: Duration) {
+    pub(crate) fn unsent(&self, note: &LimiterNote, now: Duration) {
         let mut state = self.lock();
         let now = state.advance(now);
         let waits = note.waiter.and_then(|waiter| Some((waiter, state.slot_of(waiter)?)));
@@ -214,7 +214,7 @@ impl Limiter {
     pub(crate) fn cancel(&self, booking: &Booking, now: Duration) {
         let mut state = self.lock();
         state.advance(now);
-        let State { tokens, slots, queue, .. } = &mut *state;
+        let LimiterState { tokens, slots, queue, .. } = &mut *state;
         tokens.cancel(booking, slots);
         let wakers = queue.first();
         drop(state);
@@ -251,12 +251,12 @@ impl Limiter {
     }
 
     /// Adopts new settings. A destination's own rate or burst is kept.
-    pub(crate) fn adopt(&self, rule: &Rule) {
+    pub(crate) fn adopt(&self, settings: &LimiterSettings) {
         let mut state = self.lock();
-        state.queue.set_patience(rule.patience);
-        state.following = state.following.and(rule.following);
+        state.queue.set_patience(settings.patience);
+        state.following = state.following.and(settings.following);
         if !state.own {
-            state.tokens.set(rule.limit, rule.burst);
+            state.tokens.set(settings.limit, settings.burst);
         }
     }
 
@@ -297,12 +297,12 @@ impl Limiter {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LimiterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LimiterState {
     /// Adds the tokens for the time that has passed. Returns the latest time seen.
     #[inline]
     fn advance(&mut self, now: Duration) -> u64 {
@@ -322,13 +322,13 @@ impl State {
 
     /// Decides on a call if there are currently too few tokens.
     #[cold]
-    fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Note> {
+    fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<LimiterNote> {
         let latest = self.latest(arrival).max(self.tokens.now());
         match self.tokens.book(TOKEN, latest) {
             Ok(booking) => {
                 let waiter = self.queue.push(arrival);
                 self.slots.push_back(booking.end);
-                Admit::Waiting(Note { cost: booking.cost, full_at: 0, waiter: Some(waiter) })
+                Admit::Waiting(LimiterNote { cost: booking.cost, full_at: 0, waiter: Some(waiter) })
             }
             Err(unbookable) => Admit::Refused(self.refusal(unbookable, arrival)),
         }

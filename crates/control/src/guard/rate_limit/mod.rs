@@ -27,7 +27,7 @@ use super::per_destination::{PerDestination, State};
 use super::usual_latency::UsualLatency;
 use super::wait_queue::Wakers;
 use crate::destination_table::Entry;
-use limiter::{Forgets, Limiter, Look, Note, Rule};
+use limiter::{Forgets, Limiter, LimiterNote, LimiterSettings, Look};
 use tokens::Booking;
 
 pub use limit::Limit;
@@ -202,30 +202,30 @@ impl Entry for Limiter {
 }
 
 impl State for Limiter {
-    type Settings = Rule;
-    type Note = Note;
+    type Settings = LimiterSettings;
+    type Note = LimiterNote;
     type Shown = Look;
 
-    const UNCOUNTED: Note = Note::UNCOUNTED;
+    const UNCOUNTED: LimiterNote = LimiterNote::UNCOUNTED;
     const OTHERS_SHARE: bool = true;
     const LISTED: &'static str = "held";
 
-    fn new(rule: &Rule, _: &Arc<str>) -> Self {
-        Self::new(*rule)
+    fn new(settings: &LimiterSettings, _: &Arc<str>) -> Self {
+        Self::new(*settings)
     }
 
     /// Creates the state shared by destinations without an entry. It follows no quota, because one server's quota does
     /// not apply to others.
-    fn for_others(rule: &Rule) -> Self {
-        Self::new(Rule { following: None, ..*rule })
+    fn for_others(settings: &LimiterSettings) -> Self {
+        Self::new(LimiterSettings { following: None, ..*settings })
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<LimiterNote>> {
         self.admit(arrival)
     }
 
-    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+    fn record_end(&self, note: &LimiterNote, end: &End, now: Duration) -> Option<LimiterNote> {
         match *end {
             End::Unsent => self.unsent(note, now),
             // If the limiter was removed from the table, the next response states the quota again.
@@ -241,7 +241,7 @@ impl State for Limiter {
         Some(&self.latency)
     }
 
-    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+    fn resume(&self, note: &mut LimiterNote, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         self.resume(note, arrival, waker)
     }
 
@@ -253,14 +253,14 @@ impl State for Limiter {
         self.would_admit(arrival)
     }
 
-    fn adopt(&self, rule: &Rule) {
-        self.adopt(rule);
+    fn adopt(&self, settings: &LimiterSettings) {
+        self.adopt(settings);
     }
 
     /// Warns if the burst is unusual for the rate, or if no call can be admitted. For rates below one call per second,
     /// any burst of at least one call is usual.
-    fn validate(rule: &Rule) -> Vec<Warning> {
-        let Rule { limit, burst, .. } = *rule;
+    fn validate(settings: &LimiterSettings) -> Vec<Warning> {
+        let LimiterSettings { limit, burst, .. } = *settings;
         let per_second = limit.tokens_per_second();
         let calls = f64::from(u32::try_from(burst / TOKEN).unwrap_or(u32::MAX));
         let warning = if limit.is_infinite() {
@@ -275,8 +275,8 @@ impl State for Limiter {
         warning.into_iter().collect()
     }
 
-    fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("limit", &rule.limit).field("burst", &(rule.burst / TOKEN)).field("queue", &rule.patience);
+    fn show_settings(settings: &LimiterSettings, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("limit", &settings.limit).field("burst", &(settings.burst / TOKEN)).field("queue", &settings.patience);
     }
 
     /// Shows a destination that has waiting calls, or whose rate is lowered by the server.

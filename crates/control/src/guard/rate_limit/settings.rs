@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::GuardKind;
 
-use super::limiter::{Following, Rule};
+use super::limiter::{Following, LimiterSettings};
 use super::{Limit, RateLimit, cost};
 use crate::guard::per_destination::PerDestination;
 use crate::guard::wait_queue::Patience;
@@ -17,13 +17,13 @@ impl RateLimit {
     pub fn new(limit: Limit, burst: u32) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         let (kind, following) = (GuardKind::RATE_LIMIT, Some(Following::DEFAULT));
-        Self(PerDestination::new(Rule { limit, burst: cost(burst), patience, following, kind }))
+        Self(PerDestination::new(LimiterSettings { limit, burst: cost(burst), patience, following, kind }))
     }
 
     /// Sets how many calls may wait per destination, and for how long. Default: 1024 calls for 30 s, the default
     /// `max_elapsed` of a call.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
-        Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
+        Self(self.0.changed(|settings| settings.patience = Patience { calls, time }))
     }
 
     /// Refuses calls without an available token, instead of making them wait.
@@ -46,6 +46,6 @@ impl RateLimit {
     }
 
     fn following(self, change: impl FnOnce(&mut Following)) -> Self {
-        Self(self.0.changed(|rule| rule.following.as_mut().map_or((), change)))
+        Self(self.0.changed(|settings| settings.following.as_mut().map_or((), change)))
     }
 }

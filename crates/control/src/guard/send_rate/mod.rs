@@ -15,7 +15,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
-use super::rate_limit::limiter::{Forgets, Limiter, Look, Note, Rule};
+use super::rate_limit::limiter::{Forgets, Limiter, LimiterNote, LimiterSettings, Look};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
 use super::usual_latency::UsualLatency;
@@ -125,23 +125,23 @@ impl Entry for MovingLimiter {
 }
 
 impl State for MovingLimiter {
-    type Settings = Rule;
-    type Note = Note;
+    type Settings = LimiterSettings;
+    type Note = LimiterNote;
     type Shown = Look;
 
-    const UNCOUNTED: Note = Note::UNCOUNTED;
+    const UNCOUNTED: LimiterNote = LimiterNote::UNCOUNTED;
     const LISTED: &'static str = "limited";
 
-    fn new(rule: &Rule, _: &Arc<str>) -> Self {
-        Self { limiter: Limiter::new(*rule), cubic: Mutex::default() }
+    fn new(settings: &LimiterSettings, _: &Arc<str>) -> Self {
+        Self { limiter: Limiter::new(*settings), cubic: Mutex::default() }
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<LimiterNote>> {
         self.limiter.admit(arrival)
     }
 
-    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+    fn record_end(&self, note: &LimiterNote, end: &End, now: Duration) -> Option<LimiterNote> {
         match *end {
             End::Judged { health, after, .. } => {
                 let news = match health {
@@ -163,7 +163,7 @@ impl State for MovingLimiter {
         Some(&self.limiter.latency)
     }
 
-    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+    fn resume(&self, note: &mut LimiterNote, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         self.limiter.resume(note, arrival, waker)
     }
 
@@ -171,12 +171,12 @@ impl State for MovingLimiter {
         self.limiter.would_admit(arrival)
     }
 
-    fn adopt(&self, rule: &Rule) {
-        self.limiter.adopt(rule);
+    fn adopt(&self, settings: &LimiterSettings) {
+        self.limiter.adopt(settings);
     }
 
-    fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("queue", &rule.patience);
+    fn show_settings(settings: &LimiterSettings, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("queue", &settings.patience);
     }
 
     /// Shows a destination that has a limited rate.

@@ -17,8 +17,8 @@ use super::per_destination::{PerDestination, State};
 use crate::destination_table::Entry;
 use crate::millionths::MILLION;
 use crate::sync::{Mutex, MutexGuard};
-use settings::{Rule, Rules};
-use window::{Requests, Window};
+use settings::{RefusalRule, ThrottleSettings};
+use window::{RequestWindow, Requests};
 
 /// An adaptive throttle per destination: the more calls the server refuses, the fewer are sent.
 ///
@@ -61,20 +61,20 @@ use window::{Requests, Window};
 /// ```
 #[derive(Clone)]
 #[must_use = "a setter returns a new throttle"]
-pub struct Throttle(PerDestination<Tally>);
+pub struct Throttle(PerDestination<ThrottleState>);
 
 guard! {
-    Throttle, ThrottleTicket, Tally,
+    Throttle, ThrottleTicket, ThrottleState,
     memory: "0.4 MB",
     replaced: "The counts are cleared if the window has another length.",
 }
 
 /// A destination's counts, shared by threads.
-struct Tally(Mutex<Counted>);
+struct ThrottleState(Mutex<Counted>);
 
 struct Counted {
-    window: Window,
-    rule: Rule,
+    window: RequestWindow,
+    rule: RefusalRule,
     /// The state of the random number generator (xorshift). Never 0.
     random: u64,
     retired: bool,
@@ -146,7 +146,7 @@ const REFUSED: Refused = Refused::new(GuardKind::THROTTLE, Reason::Shed);
 #[derive(Debug, Clone, Copy)]
 struct BucketAge(u64);
 
-impl Tally {
+impl ThrottleState {
     fn lock(&self) -> MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +166,7 @@ impl Throttle {
     }
 }
 
-impl Entry for Tally {
+impl Entry for ThrottleState {
     /// Retires the entry if it is idle. If `forgets`, its counts may be discarded.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let mut counted = self.lock();
@@ -177,19 +177,19 @@ impl Entry for Tally {
     }
 }
 
-impl State for Tally {
-    type Settings = Rules;
+impl State for ThrottleState {
+    type Settings = ThrottleSettings;
     type Note = BucketAge;
     type Shown = Requests;
 
     const UNCOUNTED: BucketAge = BucketAge(0);
     const LISTED: &'static str = "shedding";
 
-    fn new(rules: &Rules, destination: &Arc<str>) -> Self {
-        let window = Window::new(rules.window);
+    fn new(settings: &ThrottleSettings, destination: &Arc<str>) -> Self {
+        let window = RequestWindow::new(settings.window);
         // Spreads out similar seeds.
-        let random = rules.seed_for(destination).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self(Mutex::new(Counted { window, rule: rules.rule, random, retired: false }))
+        let random = settings.seed_for(destination).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self(Mutex::new(Counted { window, rule: settings.rule, random, retired: false }))
     }
 
     #[inline(always)]
@@ -200,8 +200,8 @@ impl State for Tally {
     #[inline(always)]
     fn record_end(&self, age: &BucketAge, end: &End, now: Duration) -> Option<BucketAge> {
         let record = match end {
-            End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => Window::refuse,
-            End::Unsent => Window::take_back,
+            End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => RequestWindow::refuse,
+            End::Unsent => RequestWindow::take_back,
             // An accept was already counted on arrival.
             _ => return None,
         };
@@ -211,14 +211,14 @@ impl State for Tally {
         None
     }
 
-    fn adopt(&self, rules: &Rules) {
+    fn adopt(&self, settings: &ThrottleSettings) {
         let mut counted = self.lock();
-        counted.rule = rules.rule;
-        counted.window.adopt(rules.window);
+        counted.rule = settings.rule;
+        counted.window.adopt(settings.window);
     }
 
-    fn show_settings(rules: &Rules, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("rule", &rules.rule).field("window", &rules.window);
+    fn show_settings(settings: &ThrottleSettings, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("rule", &settings.rule).field("window", &settings.window);
     }
 
     /// Shows a destination for which some calls are refused, as of its last call.

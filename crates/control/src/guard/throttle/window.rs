@@ -23,7 +23,7 @@ impl Requests {
 
 /// Requests over a sliding window.
 #[derive(Debug, Clone)]
-pub(super) struct Window {
+pub(super) struct RequestWindow {
     total: Requests,
     /// The buckets by age, indexed by age modulo their number.
     buckets: [Requests; BUCKETS],
@@ -37,7 +37,7 @@ pub(super) struct Window {
     first: u64,
 }
 
-impl Window {
+impl RequestWindow {
     /// Creates an empty window. Its buckets are at least a nanosecond long.
     pub(super) fn new(length: Duration) -> Self {
         Self {

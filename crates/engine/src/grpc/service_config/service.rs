@@ -23,7 +23,7 @@ use crate::hedge::begin;
 use crate::protocol::{Origin, ReadRequest, Replay};
 use crate::retry;
 use crate::retry::Retry;
-use crate::shared::Shared as HedgeShared;
+use crate::shared::Shared;
 
 /// A gRPC client whose calls are retried or hedged according to a service config, created by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
@@ -32,17 +32,17 @@ use crate::shared::Shared as HedgeShared;
 pub struct Client<S, Budgets = RetryThrottle> {
     /// The client for calls that are not hedged, which contains the inner service.
     retry: Retry<S, Retries<Budgets>>,
-    shared: Arc<Shared<S, Budgets>>,
+    shared: Arc<ClientState<S, Budgets>>,
     options: Option<CallOptions>,
 }
 
 /// The entry for methods that are not in the config.
 static NO_ENTRY: LazyLock<Arc<MethodConfig>> = LazyLock::new(Arc::default);
 
-struct Shared<S, Budgets> {
+struct ClientState<S, Budgets> {
     handle: ServiceConfigHandle,
     most_attempts: u32,
-    hedge: Arc<HedgeShared<S, Hedges<Budgets>>>,
+    hedge: Arc<Shared<S, Hedges<Budgets>>>,
 }
 
 impl<S: Clone, Budgets: Budget> Client<S, Budgets> {
@@ -52,7 +52,7 @@ impl<S: Clone, Budgets: Budget> Client<S, Budgets> {
         (retries, hedges): (Retries<Budgets>, Hedges<Budgets>),
         inner: S,
     ) -> Self {
-        let shared = Shared { handle, most_attempts, hedge: Arc::new(HedgeShared::new(hedges, inner.clone())) };
+        let shared = ClientState { handle, most_attempts, hedge: Arc::new(Shared::new(hedges, inner.clone())) };
         let retry = Retry::new(retries, inner);
         Self { retry, shared: Arc::new(shared), options: None }
     }

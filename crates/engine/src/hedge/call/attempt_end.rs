@@ -15,7 +15,7 @@ use reattempt_core::{
 };
 use reattempt_replay::{ReplayBody, ReplayError};
 
-use super::{Call, Outcome, Over, OverOf};
+use super::{HedgeDriver, HedgedOutcome, Over, OverOf};
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
@@ -39,7 +39,7 @@ impl Sorted {
     }
 }
 
-impl<T: CallTypes> Call<T> {
+impl<T: CallTypes> HedgeDriver<T> {
     /// Records the end of an attempt. Returns the end of the call if it has ended. `is_logged` is `true` for an attempt
     /// that could not be replaced, whose failure is already logged.
     pub(in crate::hedge) fn ended(
@@ -108,7 +108,7 @@ impl<T: CallTypes> Call<T> {
         let real = sorted.event != HedgeEvent::BodyLost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
-            let own = Over { outcome: Outcome::Of(number, result), stop };
+            let own = Over { outcome: HedgedOutcome::Of(number, result), stop };
             return ControlFlow::Break(former.unwrap_or(own));
         }
         let running = self.running();

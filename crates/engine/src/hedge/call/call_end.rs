@@ -7,7 +7,7 @@ use std::task::Context;
 
 use reattempt_core::{Budget, CallEnd, StopReason};
 
-use super::Call;
+use super::HedgeDriver;
 use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
 use crate::call::late_answers::leave;
@@ -19,12 +19,12 @@ use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, Protocol, RequestPro
 
 /// The end of a call.
 pub(in crate::hedge) struct Over<R, Attempt> {
-    pub(in crate::hedge) outcome: Outcome<R, Attempt>,
+    pub(in crate::hedge) outcome: HedgedOutcome<R, Attempt>,
     pub(in crate::hedge) stop: StopReason,
 }
 
 /// The outcome of a call.
-pub(in crate::hedge) enum Outcome<R, Attempt> {
+pub(in crate::hedge) enum HedgedOutcome<R, Attempt> {
     /// The outcome of the attempt with this number.
     Of(u32, R),
     /// An outcome that this layer created.
@@ -34,7 +34,7 @@ pub(in crate::hedge) enum Outcome<R, Attempt> {
 /// The end of a call with these types.
 pub(in crate::hedge) type OverOf<T> = Over<ResultOf<T>, AnswerOf<T>>;
 
-impl<T: CallTypes> Call<T> {
+impl<T: CallTypes> HedgeDriver<T> {
     /// Returns `true` if the answers of losing attempts may be awaited.
     pub(in crate::hedge) fn lingers(&self) -> bool {
         self.running.as_ref().is_none_or(|running| running.lingers())
@@ -43,14 +43,14 @@ impl<T: CallTypes> Call<T> {
     /// Takes the last outcome.
     pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
-        Some(Over { outcome: Outcome::Of(number, result), stop })
+        Some(Over { outcome: HedgedOutcome::Of(number, result), stop })
     }
 
     /// Takes the head of the last response, if the protocol can create a response from it.
     pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         let running = self.running.as_mut()?;
         let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
-        Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
+        Some(Over { outcome: HedgedOutcome::Made(Ok(answer)), stop })
     }
 
     /// Returns the end of a call whose deadline has passed, if there is an error or a response to return.
@@ -63,7 +63,7 @@ impl<T: CallTypes> Call<T> {
             _ => running.refused.take(),
         });
         let made = timed_out::<T>(protocol, TimeLimit::Deadline, since, refused)?;
-        Some(Over { outcome: Outcome::Made(made), stop })
+        Some(Over { outcome: HedgedOutcome::Made(made), stop })
     }
 
     /// Returns the end of a call that is out of time and has no other outcome, if there is an error to return.
@@ -79,7 +79,7 @@ impl<T: CallTypes> Call<T> {
         let since = self.context.started.unwrap_or_else(Instant::now);
         let protocol = &self.shared.policy.settings.protocol;
         let made = timed_out::<T>(protocol, limit, since, refused)?;
-        Some(Over { outcome: Outcome::Made(made), stop })
+        Some(Over { outcome: HedgedOutcome::Made(made), stop })
     }
 
     /// Ends the call: cancels the losers, updates the budget, notifies the observer and creates the report. `first` is
@@ -87,13 +87,13 @@ impl<T: CallTypes> Call<T> {
     pub(in crate::hedge) fn end_call(&mut self, over: OverOf<T>, first: bool, cx: &mut Context<'_>) -> AnswerOf<T> {
         let Over { outcome, stop } = over;
         let winner = match &outcome {
-            Outcome::Of(number, _) => Some(*number),
-            Outcome::Made(_) => None,
+            HedgedOutcome::Of(number, _) => Some(*number),
+            HedgedOutcome::Made(_) => None,
         };
         let mut account = self.account(winner.unwrap_or_default());
         let settings = &self.shared.policy.settings;
         let response = match &outcome {
-            Outcome::Of(_, Ok(response)) => Some(response),
+            HedgedOutcome::Of(_, Ok(response)) => Some(response),
             _ => None,
         };
         let succeeded = stop == StopReason::Succeeded;
@@ -136,7 +136,7 @@ impl<T: CallTypes> Call<T> {
         });
         self.drain_refused(former, cx);
         match outcome {
-            Outcome::Of(_, Ok(mut response)) => {
+            HedgedOutcome::Of(_, Ok(mut response)) => {
                 if let Some(report) = report {
                     self.shared.policy.settings.protocol.attach(&mut response, report);
                 }
@@ -145,8 +145,8 @@ impl<T: CallTypes> Call<T> {
                     None => T::Protocol::answer(response, false),
                 })
             }
-            Outcome::Of(_, Err(error)) => unanswered::<T::Protocol, _, _, T::Mode>(error, report),
-            Outcome::Made(made) => made,
+            HedgedOutcome::Of(_, Err(error)) => unanswered::<T::Protocol, _, _, T::Mode>(error, report),
+            HedgedOutcome::Made(made) => made,
         }
     }
 

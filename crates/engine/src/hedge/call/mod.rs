@@ -20,7 +20,7 @@ use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
 use super::HedgePolicy;
-use super::running::{Readying, Running};
+use super::running::{Readying, RunningHedges};
 use super::stopwatch::Stopwatch;
 use crate::call::clock;
 use crate::call::clock::Instant;
@@ -33,13 +33,13 @@ use crate::call::random::CallRandom;
 use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, RequestProtocol, Saved};
 use crate::shared::{Shared, send_next};
 
-pub(super) use call_end::{Outcome, Over, OverOf, dismiss, timed_out};
+pub(super) use call_end::{HedgedOutcome, Over, OverOf, dismiss, timed_out};
 pub(super) use call_start::HedgeStart;
 
 type PolicyOf<T> = HedgePolicy<<T as CallTypes>::Protocol, <T as CallTypes>::Budget, <T as CallTypes>::Mode>;
 
-/// The state of a hedged call.
-pub(super) struct Call<T: CallTypes> {
+/// The driver of a hedged call, with its state.
+pub(super) struct HedgeDriver<T: CallTypes> {
     shared: Arc<Shared<T::Service, PolicyOf<T>>>,
     saved: Option<T::Saved>,
     context: CallContext,
@@ -55,7 +55,7 @@ pub(super) struct Call<T: CallTypes> {
     sent: Option<Instant>,
     /// The first attempt's endpoint.
     first: Tried,
-    running: Option<Box<Running<T>>>,
+    running: Option<Box<RunningHedges<T>>>,
 }
 
 /// The reason why no further attempt was sent, with the error from `poll_ready` if there was one.
@@ -69,7 +69,7 @@ pub(super) enum Hedging {
     Until(Option<Instant>),
 }
 
-impl<T: CallTypes> Call<T> {
+impl<T: CallTypes> HedgeDriver<T> {
     pub(super) fn new(
         shared: Arc<Shared<T::Service, PolicyOf<T>>>,
         opening: HedgeStart,
@@ -87,7 +87,7 @@ impl<T: CallTypes> Call<T> {
             early: false,
             sent: None,
             first: Tried::default(),
-            running: target.map(|destination| Box::new(Running::new(destination))),
+            running: target.map(|destination| Box::new(RunningHedges::new(destination))),
         }
     }
 
@@ -310,13 +310,13 @@ impl<T: CallTypes> Call<T> {
     }
 
     /// Returns the state that only hedged calls have, which is created if necessary.
-    fn running(&mut self) -> &mut Running<T> {
+    fn running(&mut self) -> &mut RunningHedges<T> {
         let saved = self.saved.as_ref();
         let protocol = &self.shared.policy.settings.protocol;
         self.running.get_or_insert_with(|| {
             let destination = saved.map(|saved| protocol.destination_of(saved.view()).into_owned());
             let source = saved.and_then(Saved::watch_source);
-            let mut running = Running::new(destination.unwrap_or_default().into());
+            let mut running = RunningHedges::new(destination.unwrap_or_default().into());
             running.source = source;
             Box::new(running)
         })

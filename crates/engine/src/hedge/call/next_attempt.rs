@@ -5,12 +5,12 @@ use std::task::{Context, Poll, ready};
 
 use reattempt_core::{HedgeEvent, StopReason};
 
-use super::{Call, Hedging, NotSent, Outcome, Over, OverOf};
+use super::{HedgeDriver, HedgedOutcome, Hedging, NotSent, Over, OverOf};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::protocol::CallTypes;
 
-impl<T: CallTypes> Call<T> {
+impl<T: CallTypes> HedgeDriver<T> {
     /// Sends the next attempt if one is due. Returns the end of the call if no attempt is possible and none is in
     /// flight.
     pub(in crate::hedge) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<OverOf<T>, Hedging> {
@@ -30,7 +30,7 @@ impl<T: CallTypes> Call<T> {
         };
         // An error from `poll_ready` does not replace an outcome that is still available.
         let error = error.map(|error| {
-            let outcome = Outcome::Of(number, Err(T::Mode::own(error)));
+            let outcome = HedgedOutcome::Of(number, Err(T::Mode::own(error)));
             Over { outcome, stop }
         });
         let over = self.last(stop).or_else(|| self.refused(stop)).or(error);

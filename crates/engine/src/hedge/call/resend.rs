@@ -9,7 +9,7 @@ use reattempt_core::{Evidence, MOST_MOVES, Signs, Undone, Verdict};
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
-use super::Call;
+use super::HedgeDriver;
 use crate::call::clock::Instant;
 use crate::call::frame::Tried;
 use crate::call::layer_terms::LayerTerms;
@@ -17,7 +17,7 @@ use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, ResultOf, Saved};
 use crate::shared::send_next;
 
-impl<T: CallTypes> Call<T> {
+impl<T: CallTypes> HedgeDriver<T> {
     /// Returns `true` if this attempt must be replaced, which happens once per call for each kind. Limits do not apply,
     /// and the number of attempts in flight does not change. If the server refused the request, the budget must agree.
     pub(in crate::hedge) fn is_replaced(

@@ -10,7 +10,7 @@ use reattempt_control::EndpointId;
 use reattempt_core::{Classification, FailedAttempt, FailureKind, Schedule, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
 
-use super::{Call, Held, Retrying, destination};
+use super::{HeldOutcome, RetryDriver, RetryState, destination};
 use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
@@ -24,7 +24,7 @@ use crate::protocol::{
     is_own_deadline,
 };
 
-impl<T: CallTypes<Strategy: Schedule>> Call<T> {
+impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Returns the endpoint of the attempt in flight, or of the last one.
     #[cold]
     pub(super) fn endpoint(&self) -> Option<EndpointId> {
@@ -146,9 +146,9 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     ) -> ControlFlow<AnswerOf<T>> {
         match self.decide(&result, classification, facts) {
             Ok(granted) => match self.poll_confirmed(cx) {
-                Poll::Ready(confirmed) => self.resume(Held { result, granted }, confirmed),
+                Poll::Ready(confirmed) => self.resume(HeldOutcome { result, granted }, confirmed),
                 Poll::Pending => {
-                    self.hold(Held { result, granted });
+                    self.hold(HeldOutcome { result, granted });
                     ControlFlow::Continue(())
                 }
             },
@@ -190,7 +190,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         if let (1, Some(saved)) = (self.number, &self.saved) {
             self.context.set_safety(policy.settings.protocol.retry_safety(saved.view()));
         }
-        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        let retrying = self.retrying.get_or_insert_with(RetryState::new).as_mut().project();
         let tried = &self.tried;
         let proven = facts.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
         let mut elsewhere = tried.follow(retrying.trail) && !facts.from_fallback;

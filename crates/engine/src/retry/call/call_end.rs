@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
 
-use super::{Call, destination};
+use super::{RetryDriver, destination};
 use crate::call::finish::Finish;
 use crate::call::progress::{LastOutcome, Progress, report_end};
 use crate::call::report::Report;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, ResultOf, unanswered};
 
-impl<T: CallTypes<Strategy: Schedule>> Call<T> {
+impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Ends the call with an outcome of the service, and returns the caller's result.
     #[inline(always)]
     pub(in crate::retry) fn end_call(&mut self, mut result: ResultOf<T>, stop: StopReason) -> AnswerOf<T> {

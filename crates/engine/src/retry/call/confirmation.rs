@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use reattempt_core::{Schedule, StopReason};
 
 use super::stage::Stage;
-use super::{Call, Held, Retrying};
+use super::{HeldOutcome, RetryDriver, RetryState};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AnswerOf, CallTypes, Saved};
 
-impl<T: CallTypes<Strategy: Schedule>> Call<T> {
+impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Polls for the budget's confirmation of the granted retry.
     pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
@@ -24,8 +24,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Holds the outcome until the budget confirms the retry. The retry's delay starts now.
     #[cold]
-    pub(super) fn hold(&mut self, held: Held<T>) {
-        let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+    pub(super) fn hold(&mut self, held: HeldOutcome<T>) {
+        let mut retrying = self.retrying.get_or_insert_with(RetryState::new).as_mut().project();
         *retrying.held = Some(Box::new(held));
         retrying.stage.set(Stage::Confirming);
     }
@@ -48,8 +48,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     }
 
     /// Continues after the confirmation. If the retry is refused, the call ends with the held outcome.
-    pub(super) fn resume(&mut self, held: Held<T>, confirmed: Result<(), StopReason>) -> ControlFlow<AnswerOf<T>> {
-        let Held { result, granted } = held;
+    pub(super) fn resume(
+        &mut self,
+        held: HeldOutcome<T>,
+        confirmed: Result<(), StopReason>,
+    ) -> ControlFlow<AnswerOf<T>> {
+        let HeldOutcome { result, granted } = held;
         match confirmed.and_then(|()| self.claim_request()) {
             Ok(saved) => {
                 self.begin_retry(result, granted, saved);

@@ -41,8 +41,8 @@ type PolicyOf<T> = RetryPolicy<
     <T as CallTypes>::Mode,
 >;
 
-/// The state of a call.
-pub(super) struct Call<T: CallTypes<Strategy: Schedule>> {
+/// The driver of a call, with its state.
+pub(super) struct RetryDriver<T: CallTypes<Strategy: Schedule>> {
     pub(in crate::retry) shared: Arc<Shared<T::Service, PolicyOf<T>>>,
     pub(in crate::retry) saved: Option<T::Saved>,
     /// The destination, recorded only if the request was not saved and a budget or observer needs it.
@@ -57,12 +57,12 @@ pub(super) struct Call<T: CallTypes<Strategy: Schedule>> {
     pub(in crate::retry) tried: Tried,
     /// The marker that this layer adds to the request for inner layers.
     pub(in crate::retry) marker: Option<NestedMarker>,
-    pub(in crate::retry) retrying: Option<Pin<Box<Retrying<T>>>>,
+    pub(in crate::retry) retrying: Option<Pin<Box<RetryState<T>>>>,
 }
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<T: CallTypes<Strategy: Schedule>> {
+    pub(in crate::retry) struct RetryState<T: CallTypes<Strategy: Schedule>> {
         progress: Option<Progress<<T::Strategy as Schedule>::Delays>>,
         // The last attempt's error, in case its retry is not sent.
         last_error: Option<T::Error>,
@@ -79,7 +79,7 @@ pin_project! {
         // The time by which the hook and the service must be ready for the next attempt, if there is a limit.
         ready_by: Option<Instant>,
         // The outcome of the last attempt, until the budget has confirmed a retry.
-        held: Option<Box<Held<T>>>,
+        held: Option<Box<HeldOutcome<T>>>,
         // The instance for the next attempt: the one that is polled until it is ready, or a clone of the last
         // attempt's.
         service: Option<T::Service>,
@@ -96,12 +96,12 @@ pin_project! {
 }
 
 /// An outcome with the retry that was granted after it.
-struct Held<T: CallTypes> {
+struct HeldOutcome<T: CallTypes> {
     result: ResultOf<T>,
     granted: Granted,
 }
 
-impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
+impl<T: CallTypes<Strategy: Schedule>> RetryState<T> {
     // Not inlined, so that the code of calls that succeed on the first attempt does not contain it.
     #[cold]
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
@@ -198,7 +198,7 @@ pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
 }
 
 /// The start of a call.
-impl<T: CallTypes<Strategy: Schedule>> Call<T> {
+impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Starts measuring the call's time when it first returns `Pending`. A call that completes immediately does not
     /// read the clock.
     #[inline]

@@ -11,7 +11,7 @@ use tokio::task::coop::poll_proceed;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::{Call, Retrying};
+use super::{RetryDriver, RetryState};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
@@ -36,7 +36,7 @@ pub(super) enum Next<T: CallTypes> {
 }
 
 pin_project! {
-    /// The stage of the next attempt. The variants are in the order in which [`Call::poll_stages`] visits them.
+    /// The stage of the next attempt. The variants are in the order in which [`RetryDriver::poll_stages`] visits them.
     ///
     /// An attempt is larger than the saved request, so it is created as late as possible: for its hook or, without a
     /// hook, when its service is ready.
@@ -58,13 +58,13 @@ pin_project! {
 }
 
 /// A time limit that has passed.
-struct Late;
+struct LimitPassed;
 
-impl<T: CallTypes<Strategy: Schedule>> Call<T> {
+impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Drops the outcome and starts the stages before the retry, which is created from the saved request.
     pub(super) fn begin_retry(&mut self, result: ResultOf<T>, granted: Granted, saved: T::Saved) {
         let settings = &*self.shared.policy.settings;
-        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        let retrying = self.retrying.get_or_insert_with(RetryState::new).as_mut().project();
         if !granted.replaces {
             self.number = self.number.saturating_add(1);
             if let Some(progress) = retrying.progress {
@@ -153,7 +153,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                             this.stage.set(Stage::Readying);
                             None
                         }
-                        Err(Late) => self.time_up(),
+                        Err(LimitPassed) => self.time_up(),
                     }
                 }
                 StageView::Readying => {
@@ -173,7 +173,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                             let last = self.last_error().unwrap_or_else(|| T::Mode::own(error));
                             Some(self.end_call(Err(last), StopReason::NotReady))
                         }
-                        Err(Late) => self.time_up(),
+                        Err(LimitPassed) => self.time_up(),
                     }
                 }
                 StageView::Sent => return Poll::Pending,
@@ -355,7 +355,7 @@ fn poll_by<T>(
     by: &mut Option<Instant>,
     cx: &mut Context<'_>,
     mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
-) -> Poll<Result<T, Late>> {
+) -> Poll<Result<T, LimitPassed>> {
     let armed = sleep.as_ref().as_pin_ref().is_some_and(|sleep| by.is_some_and(|by| sleep.deadline() == by.on_tokio()));
     if !armed && let Poll::Ready(done) = work(cx) {
         return Poll::Ready(Ok(done));
@@ -365,7 +365,7 @@ fn poll_by<T>(
         return if armed { work(cx).map(Ok) } else { Poll::Pending };
     }
     *by = None;
-    Poll::Ready(Err(Late))
+    Poll::Ready(Err(LimitPassed))
 }
 
 /// Sleeps until `until`, reusing the previous stage's timer if there was one.

@@ -18,7 +18,7 @@ use reattempt_schedule_fixed::Constant;
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::grpc::support::{Lost, Server, Step, body, call, lost, ms, policy, streaming};
+use crate::grpc::support::{GrpcServer, Lost, Step, body, call, lost, ms, policy, streaming};
 
 const NAMES: [&str; 10] = [
     "grpc-status",
@@ -169,8 +169,8 @@ where
 }
 
 /// Returns a server whose responses depend on this seed, each with the number of its attempt.
-fn server(seed: u64) -> Server {
-    Server::by(move |attempt| {
+fn server(seed: u64) -> GrpcServer {
+    GrpcServer::by(move |attempt| {
         let number = u64::try_from(attempt).unwrap();
         let (takes, answer) = answer(seed * 16 + number);
         let numbered = answer.map(|mut answer| {

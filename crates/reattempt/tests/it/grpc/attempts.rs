@@ -16,7 +16,7 @@ use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Lost, Server, Step, call, call_within, ends_with, field, ms, policy, read, status, streaming,
+    Answer, GrpcServer, Lost, Step, call, call_within, ends_with, field, ms, policy, read, status, streaming,
     trailers_only, with,
 };
 
@@ -61,7 +61,7 @@ async fn report_names_the_codes() {
 
 #[tokio::test(start_paused = true)]
 async fn report_names_permanent_code() {
-    let server = Server::at_once(|_| trailers_only(Code::NotFound));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::NotFound));
     let slot = ReportSlot::default();
     let client = RetryLayer::new(policy(0)).layer(server);
     client.with_options(CallOptions::new().report_to(&slot)).oneshot(call()).await.unwrap();
@@ -88,7 +88,7 @@ async fn end_of(
     policy: reattempt::RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant, RetryThrottle>,
     request: Request<Body>,
 ) -> (usize, StopReason) {
-    let server = Server::at_once(move |_| answer());
+    let server = GrpcServer::at_once(move |_| answer());
     let slot = ReportSlot::default();
     let client = RetryLayer::new(policy).layer(server.clone());
     let client = client.with_options(CallOptions::new().report_to(&slot));
@@ -121,7 +121,7 @@ async fn pushback_beats_no_other_limit() {
 async fn pushback_is_read_from_trailers() {
     for value in ["-1", "700"] {
         let server = || {
-            Server::at_once(move |number| match number {
+            GrpcServer::at_once(move |number| match number {
                 1 => {
                     let trailers = Step::Trailers(status(Code::Unavailable));
                     with(streaming([trailers]), "grpc-retry-pushback-ms", value)
@@ -144,7 +144,7 @@ async fn pushback_is_read_from_trailers() {
 #[tokio::test(start_paused = true)]
 async fn out_4_status_that_layer_sees_decides() {
     for (sent, seen, attempts) in [(Code::NotFound, Code::Unavailable, 2), (Code::Unavailable, Code::NotFound, 1)] {
-        let server = Server::at_once(move |number| match number {
+        let server = GrpcServer::at_once(move |number| match number {
             1 => trailers_only(sent),
             _ => ends_with(Code::Ok),
         });
@@ -185,7 +185,7 @@ async fn tn_3_each_attempt_has_extensions_of_call() {
 #[tokio::test(start_paused = true)]
 async fn attempt_is_limited_by_client_only() {
     const DAYS: u64 = 10 * 24 * 3_600_000;
-    let slow = || Server::by(|number| (if number == 1 { DAYS } else { 0 }, Ok(ends_with(Code::Ok))));
+    let slow = || GrpcServer::by(|number| (if number == 1 { DAYS } else { 0 }, Ok(ends_with(Code::Ok))));
     let server = slow();
     RetryLayer::new(policy(0)).layer(server.clone()).oneshot(call()).await.unwrap();
     assert_eq!(server.count(), 1);

@@ -4,17 +4,17 @@ use reattempt::grpc::service_config::{Client, ServiceConfigLayer};
 use reattempt_grpc::{Code, ServiceConfig};
 use tower::{Layer, ServiceExt};
 
-use crate::grpc::support::{Server, call, trailers_only};
+use crate::grpc::support::{GrpcServer, call, trailers_only};
 
 /// Returns a client of a server that refuses everything, with five attempts per call.
-fn client(initial: &str, most: &str, multiplier: &str) -> (Client<Server>, Server) {
+fn client(initial: &str, most: &str, multiplier: &str) -> (Client<GrpcServer>, GrpcServer) {
     let text = format!(
         r#"{{"methodConfig": [{{"name": [{{}}], "retryPolicy": {{
             "maxAttempts": 5, "initialBackoff": "{initial}", "maxBackoff": "{most}",
             "backoffMultiplier": {multiplier}, "retryableStatusCodes": ["UNAVAILABLE"]
         }}}}]}}"#
     );
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let layer = ServiceConfigLayer::new(ServiceConfig::parse(&text).unwrap());
     (layer.layer(server.clone()), server)
 }

@@ -12,7 +12,7 @@ use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, call, change, ends_with, field, lost, policy, read, status, streaming, throttle,
+    Answer, GrpcServer, Step, call, change, ends_with, field, lost, policy, read, status, streaming, throttle,
     trailers_only, with,
 };
 
@@ -24,7 +24,7 @@ async fn st_2_every_frame_comes_as_it_was_sent() {
         trailers.extend(field("x-own", "value"));
         streaming([Step::Data("a"), Step::Wait(50), Step::Data("b"), Step::Trailers(trailers)])
     };
-    let client = RetryLayer::grpc().layer(Server::at_once(answer));
+    let client = RetryLayer::grpc().layer(GrpcServer::at_once(answer));
     let mut body = client.oneshot(call()).await.unwrap().into_body();
     assert!(!body.is_end_stream());
     let mut next = async || body.frame().await.map(Result::unwrap);
@@ -43,7 +43,7 @@ async fn missing_status_is_unknown_to_budget() {
         let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
         let unknown = reattempt_core::Verdict::NotProcessed(failure);
         let policy = policy(0).protocol(|grpc| grpc.on_code(Code::Unknown, unknown)).budget(throttle.clone());
-        let client = RetryLayer::new(policy).layer(Server::at_once(move |_| streaming(steps())));
+        let client = RetryLayer::new(policy).layer(GrpcServer::at_once(move |_| streaming(steps())));
         read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!(change(&throttle), -1000);
     }
@@ -58,7 +58,7 @@ async fn failure_after_headers_goes_to_caller() {
         (|| streaming([Step::Fail(lost("gone").into())]), None),
     ];
     for (answer, expected) in ended {
-        let server = Server::at_once(move |_| answer());
+        let server = GrpcServer::at_once(move |_| answer());
         let client = RetryLayer::grpc().layer(server.clone());
         let (code, _) = read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!(code, expected);
@@ -69,7 +69,7 @@ async fn failure_after_headers_goes_to_caller() {
 // COM-7
 #[tokio::test(start_paused = true)]
 async fn caller_sees_frames_of_one_attempt() {
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         1 => with(trailers_only(Code::Unavailable), "x-first", "1"),
         _ => ends_with(Code::Ok),
     });
@@ -80,7 +80,7 @@ async fn caller_sees_frames_of_one_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn body_error_is_own_with_its_causes() {
-    let client = RetryLayer::grpc().layer(Server::at_once(|_| streaming([Step::Fail(lost("the cable").into())])));
+    let client = RetryLayer::grpc().layer(GrpcServer::at_once(|_| streaming([Step::Fail(lost("the cable").into())])));
     let mut body = client.oneshot(call()).await.unwrap().into_body();
     let error = body.frame().await.unwrap().unwrap_err();
     assert_eq!(error.downcast_ref::<crate::grpc::support::Lost>().unwrap().0.to_string(), "the cable");
@@ -96,14 +96,14 @@ async fn details_not_in_base64_are_dropped() {
             trailers.extend(field("grpc-status-details-bin", value));
             streaming([Step::Trailers(trailers)])
         };
-        let client = RetryLayer::grpc().layer(Server::at_once(in_trailers));
+        let client = RetryLayer::grpc().layer(GrpcServer::at_once(in_trailers));
         let mut body = client.oneshot(call()).await.unwrap().into_body();
         let trailers = body.frame().await.unwrap().unwrap().into_trailers().unwrap();
         assert_eq!(trailers.contains_key("grpc-status-details-bin"), stays, "{value}");
         assert_eq!(tonic::Status::from_header_map(&trailers).unwrap().code(), tonic::Code::NotFound);
 
         let in_head = move |_| with(trailers_only(Code::NotFound), "grpc-status-details-bin", value);
-        let client = RetryLayer::grpc().layer(Server::at_once(in_head));
+        let client = RetryLayer::grpc().layer(GrpcServer::at_once(in_head));
         let reply = client.oneshot(call()).await.unwrap();
         assert_eq!(reply.headers().contains_key("grpc-status-details-bin"), stays, "{value}");
         assert!(tonic::Status::from_header_map(reply.headers()).is_some());
@@ -119,7 +119,7 @@ async fn observers_hear_of_answer_that_breaks_off() {
     });
     let client = RetryLayer::new(policy);
     for code in [Code::Ok, Code::Internal] {
-        let client = client.layer(Server::at_once(move |_| ends_with(code)));
+        let client = client.layer(GrpcServer::at_once(move |_| ends_with(code)));
         read(client.oneshot(call()).await.unwrap()).await;
     }
     let succeeded = "one.example: succeeded on attempt 1";

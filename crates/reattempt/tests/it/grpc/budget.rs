@@ -7,15 +7,15 @@ use reattempt_grpc::{Code, RetryThrottle, RetryThrottling};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Diary, Reply, Server, Step, call, call_with, change, ends_with, field, policy, read, status, streaming, throttle,
-    trailers_only, with,
+    Diary, GrpcServer, Reply, Step, call, call_with, change, ends_with, field, policy, read, status, streaming,
+    throttle, trailers_only, with,
 };
 
 /// Runs one call to its end. Returns its effect on the throttle.
 async fn cost(answer: impl Fn(usize) -> crate::grpc::support::Answer + Send + Sync + 'static) -> i64 {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(2).budget(throttle.clone()));
-    let reply = client.layer(Server::at_once(answer)).oneshot(call()).await.unwrap();
+    let reply = client.layer(GrpcServer::at_once(answer)).oneshot(call()).await.unwrap();
     read(reply).await;
     change(&throttle)
 }
@@ -35,7 +35,7 @@ async fn only_status_ok_is_credited_once() {
 async fn status_is_credited_when_it_is_read() {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).budget(throttle.clone()));
-    let client = client.layer(Server::at_once(|_| ends_with(Code::Ok)));
+    let client = client.layer(GrpcServer::at_once(|_| ends_with(Code::Ok)));
     let reply: Reply = client.clone().oneshot(call()).await.unwrap();
     assert_eq!(change(&throttle), 0);
     read(reply).await;
@@ -51,7 +51,7 @@ async fn call_not_to_be_retried_is_credited() {
     for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())] {
         let throttle = throttle();
         let client = RetryLayer::new(policy(0).max_attempts(attempts).budget(throttle.clone()));
-        let client = client.layer(Server::at_once(|_| ends_with(Code::Ok)));
+        let client = client.layer(GrpcServer::at_once(|_| ends_with(Code::Ok)));
         let reply = client.oneshot(call_with(options)).await.unwrap();
         read(reply).await;
         assert_eq!(change(&throttle), 100);
@@ -72,7 +72,7 @@ async fn failure_of_listed_code_costs_a_token() {
 // CALL-7, RET-1
 #[tokio::test(start_paused = true)]
 async fn failure_of_last_attempt_costs_a_token() {
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(3).budget(throttle.clone()));
     client.layer(server.clone()).oneshot(call()).await.unwrap();
@@ -115,14 +115,14 @@ async fn pb_8_also_when_the_bucket_is_full() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
     let client = RetryLayer::new(policy(0).budget(throttle.clone()));
     let stop = |_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "soon");
-    client.layer(Server::at_once(stop)).oneshot(call()).await.unwrap();
+    client.layer(GrpcServer::at_once(stop)).oneshot(call()).await.unwrap();
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
 }
 
 // PB-7
 #[tokio::test(start_paused = true)]
 async fn wait_with_unlisted_code_retries_nothing() {
-    let server = Server::at_once(|_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "0"));
+    let server = GrpcServer::at_once(|_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "0"));
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).budget(throttle.clone()));
     client.layer(server.clone()).oneshot(call()).await.unwrap();
@@ -142,7 +142,7 @@ async fn without_retries_no_failure_costs_a_token() {
         for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())] {
             let throttle = throttle();
             let client = RetryLayer::new(policy(0).max_attempts(attempts).budget(throttle.clone()));
-            let client = client.layer(Server::at_once(move |_| answer()));
+            let client = client.layer(GrpcServer::at_once(move |_| answer()));
             read(client.oneshot(call_with(options)).await.unwrap()).await;
             assert_eq!(change(&throttle), 0);
         }
@@ -153,7 +153,7 @@ async fn without_retries_no_failure_costs_a_token() {
 #[tokio::test(start_paused = true)]
 async fn half_of_the_tokens_is_too_few() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)));
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(0).max_attempts(5).budget(throttle.clone()));
     let client = client.layer(server.clone());
     let reply = client.clone().oneshot(call()).await.unwrap();
@@ -168,7 +168,7 @@ async fn half_of_the_tokens_is_too_few() {
 async fn clones_and_methods_share_the_bucket() {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(2).budget(throttle.clone()));
-    let client = client.layer(Server::at_once(|_| trailers_only(Code::Unavailable)));
+    let client = client.layer(GrpcServer::at_once(|_| trailers_only(Code::Unavailable)));
     for path in ["/one/a", "/two/b"] {
         let mut call = call();
         *call.uri_mut() = format!("http://one.example{path}").parse().unwrap();
@@ -181,7 +181,7 @@ async fn clones_and_methods_share_the_bucket() {
 async fn budget_gets_end_when_status_is_read() {
     let diary = Diary::default();
     let client = |answer: fn(usize) -> crate::grpc::support::Answer| {
-        RetryLayer::new(policy(0).budget(diary.clone())).layer(Server::at_once(answer))
+        RetryLayer::new(policy(0).budget(diary.clone())).layer(GrpcServer::at_once(answer))
     };
     read(client(|_| ends_with(Code::Ok)).oneshot(call()).await.unwrap()).await;
     assert_eq!(diary.lines(), ["succeeded one.example 0"]);
@@ -204,7 +204,7 @@ async fn classifier_is_asked_about_trailers_too() {
     let throttle = throttle();
     let policy =
         policy(0).protocol(|grpc| grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted))).budget(throttle.clone());
-    let client = RetryLayer::new(policy).layer(Server::at_once(|_| ends_with(Code::Aborted)));
+    let client = RetryLayer::new(policy).layer(GrpcServer::at_once(|_| ends_with(Code::Aborted)));
     read(client.clone().oneshot(call()).await.unwrap()).await;
     assert_eq!(change(&throttle), -1000);
     let own = CallOptions::new()
@@ -218,7 +218,7 @@ async fn classifier_is_asked_about_trailers_too() {
 async fn answer_that_ends_with_error_earns_none() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy(0).budget(diary.clone()))
-        .layer(Server::at_once(|_| streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])));
+        .layer(GrpcServer::at_once(|_| streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])));
     // The classifier sees the code for the error.
     let sorted = |outcome: Outcome<'_>| outcome.headers()?.get("grpc-status").map(|_| Verdict::Permanent);
     let call = call_with(CallOptions::new().classify(sorted));

@@ -14,12 +14,12 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::support::{Answer, Server, body, call, call_with, call_within, ms, policy, trailers_only, with};
+use super::support::{Answer, GrpcServer, body, call, call_with, call_within, ms, policy, trailers_only, with};
 
 /// The server receives the deadline only in the header.
 #[tokio::test(start_paused = true)]
 async fn options_deadline_is_written_for_server() {
-    let server = Server::heads([Code::Unavailable, Code::Ok].map(trailers_only));
+    let server = GrpcServer::heads([Code::Unavailable, Code::Ok].map(trailers_only));
     let client = RetryLayer::new(policy(100)).layer(server.clone());
     let options = CallOptions::new().deadline(Deadline::after(ms(500)));
     client.clone().oneshot(call_with(options)).await.unwrap();
@@ -32,7 +32,7 @@ async fn options_deadline_is_written_for_server() {
 
 #[tokio::test(start_paused = true)]
 async fn deadline_is_written_without_retries() {
-    let server = Server::heads([Code::Ok].map(trailers_only));
+    let server = GrpcServer::heads([Code::Ok].map(trailers_only));
     let single = RetryLayer::new(policy(100).max_attempts(1)).layer(server.clone());
     single.clone().oneshot(call_with(Deadline::after(ms(500)))).await.unwrap();
     let never = CallOptions::new().never_retry().deadline(Deadline::after(ms(300)));
@@ -44,7 +44,7 @@ async fn deadline_is_written_without_retries() {
 async fn callers_timeout_is_handed_on_whole() {
     let rows = [("259200S", "259200S"), ("900u", "900000n"), ("1n", "1n"), ("2H", "7200000m")];
     for (first, second) in rows {
-        let server = Server::heads([Code::Unavailable, Code::Ok].map(trailers_only));
+        let server = GrpcServer::heads([Code::Unavailable, Code::Ok].map(trailers_only));
         let client = RetryLayer::new(policy(0)).layer(server.clone());
         client.oneshot(call_within(first)).await.unwrap();
         assert_eq!(server.fields("grpc-timeout"), [Some(first.into()), Some(second.into())]);
@@ -55,7 +55,7 @@ async fn callers_timeout_is_handed_on_whole() {
 #[tokio::test(start_paused = true)]
 async fn server_gets_earlier_deadline() {
     for (field, told) in [("2S", "500000u"), ("100m", "100m")] {
-        let server = Server::heads([Code::Ok].map(trailers_only));
+        let server = GrpcServer::heads([Code::Ok].map(trailers_only));
         let mut call = call_within(field);
         call.extensions_mut().insert(Deadline::after(ms(500)));
         RetryLayer::grpc().layer(server.clone()).oneshot(call).await.unwrap();
@@ -67,7 +67,7 @@ async fn server_gets_earlier_deadline() {
 #[tokio::test(start_paused = true)]
 async fn no_retry_past_timeout_of_call() {
     for (timeout, times) in [("50m", vec![0]), ("100m", vec![0]), ("150m", vec![0, 100])] {
-        let server = Server::heads([Code::Unavailable].map(trailers_only));
+        let server = GrpcServer::heads([Code::Unavailable].map(trailers_only));
         let slot = ReportSlot::default();
         let client = RetryLayer::new(policy(100)).layer(server.clone());
         let client = client.with_options(CallOptions::new().report_to(&slot));
@@ -84,7 +84,7 @@ async fn no_retry_past_timeout_of_call() {
 #[tokio::test(start_paused = true)]
 async fn no_retry_past_inbound_deadline() {
     let inbound = Deadline::from_headers(call_within("150m").headers()).unwrap();
-    let server = Server::heads([Code::Unavailable].map(trailers_only));
+    let server = GrpcServer::heads([Code::Unavailable].map(trailers_only));
     let client = RetryLayer::new(policy(100)).layer(server.clone());
     client.oneshot(call_with(inbound)).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
@@ -93,7 +93,7 @@ async fn no_retry_past_inbound_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn classifier_of_call_is_asked_before_table() {
-    let server = Server::heads([Code::Unavailable].map(trailers_only));
+    let server = GrpcServer::heads([Code::Unavailable].map(trailers_only));
     let options = CallOptions::new().classify(|_: Outcome<'_>| Some(Verdict::Permanent));
     RetryLayer::grpc().layer(server.clone()).oneshot(call_with(options)).await.unwrap();
     assert_eq!(server.count(), 1);
@@ -105,7 +105,7 @@ async fn classifier_of_call_is_asked_before_table() {
 async fn pushback_is_waited_for_exactly() {
     for (pushback, wait) in [("0", 0), ("10000", 10_000), ("600000", 600_000)] {
         let refused = with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", pushback);
-        let server = Server::heads([refused, trailers_only(Code::Ok)]);
+        let server = GrpcServer::heads([refused, trailers_only(Code::Ok)]);
         let policy = RetryPolicy::grpc().max_elapsed(None).max_server_delay(ms(60_000));
         RetryLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap();
         assert_eq!(server.times(), [0, wait]);
@@ -141,7 +141,7 @@ async fn a_code_can_be_given_a_verdict_of_its_own() {
     ];
     for (answer, attempts) in rows {
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let server = Server::heads([answer, trailers_only(Code::Ok)]);
+        let server = GrpcServer::heads([answer, trailers_only(Code::Ok)]);
         RetryLayer::new(policy.clone()).layer(server.clone()).oneshot(call()).await.unwrap();
         assert_eq!(server.count(), attempts, "{status} {headers:?}");
     }
@@ -155,7 +155,7 @@ async fn destination_is_that_of_the_origin() {
     let policy = RetryPolicy::grpc().max_attempts(1).observe(move |destination, _| {
         seen.lock().unwrap().push(destination.to_owned());
     });
-    let channel = RetryLayer::new(policy).layer(Server::heads([Code::Unavailable].map(trailers_only)));
+    let channel = RetryLayer::new(policy).layer(GrpcServer::heads([Code::Unavailable].map(trailers_only)));
     HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await.unwrap_err();
     let origin = "http://stock.example:50051".parse().unwrap();
     let mut client = HealthClient::with_origin(channel, origin);

@@ -8,7 +8,7 @@ use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
-use crate::grpc::support::{Diary, Reply, Server, call_with, ends_with, ms, policy, read, throttle, trailers_only};
+use crate::grpc::support::{Diary, GrpcServer, Reply, call_with, ends_with, ms, policy, read, throttle, trailers_only};
 
 #[tokio::test(start_paused = true)]
 async fn watched_answer_frees_the_saved_head() {
@@ -21,7 +21,7 @@ async fn watched_answer_frees_the_saved_head() {
         let client = RetryLayer::new(policy(0).budget(diary.clone()));
         let credential = Arc::new("secret");
         let call = call_with(Arc::clone(&credential));
-        let reply: Reply = client.layer(Server::at_once(script)).oneshot(call).await.unwrap();
+        let reply: Reply = client.layer(GrpcServer::at_once(script)).oneshot(call).await.unwrap();
         assert_eq!(Arc::strong_count(&credential), 1, "after {refusals} refusals");
         read(reply).await;
         let succeeded = format!("succeeded one.example {refusals}");
@@ -32,7 +32,7 @@ async fn watched_answer_frees_the_saved_head() {
 #[tokio::test(start_paused = true)]
 async fn watched_hedge_frees_the_saved_head() {
     let policy = HedgePolicy::grpc().max_attempts(3).delay(ms(100)).budget(throttle());
-    let client = HedgeLayer::new(policy).layer(Server::at_once(|_| ends_with(Code::Ok)));
+    let client = HedgeLayer::new(policy).layer(GrpcServer::at_once(|_| ends_with(Code::Ok)));
     let credential = Arc::new("secret");
     let reply: Reply = client.oneshot(call_with(Arc::clone(&credential))).await.unwrap();
     assert_eq!(Arc::strong_count(&credential), 1);

@@ -18,15 +18,15 @@ use tower::util::BoxCloneService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::grpc::support::{
-    Answer, Lost, Server, Step, call, call_with, call_within, change, ends_with, lost, ms, policy, read, status,
+    Answer, GrpcServer, Lost, Step, call, call_with, call_within, change, ends_with, lost, ms, policy, read, status,
     streaming, throttle, trailers_only, unmarked, with,
 };
 
 /// The header, extension and options of a row, and the resulting deadline, in milliseconds.
 type Said = (Option<&'static str>, Option<u64>, Option<u64>, u64);
 
-fn hangs() -> Server {
-    Server::by(|_| (600_000, Ok(trailers_only(Code::Ok))))
+fn hangs() -> GrpcServer {
+    GrpcServer::by(|_| (600_000, Ok(trailers_only(Code::Ok))))
 }
 
 /// Returns the time left in a header, in milliseconds.
@@ -70,7 +70,7 @@ async fn dl_1_the_smallest_of_all_counts() {
 // RET-6, DL-2
 #[tokio::test(start_paused = true)]
 async fn every_attempt_is_given_what_is_left() {
-    let server = Server::by(|_| (50, Ok(trailers_only(Code::Unavailable))));
+    let server = GrpcServer::by(|_| (50, Ok(trailers_only(Code::Unavailable))));
     let client = RetryLayer::new(policy(100)).layer(server.clone());
     client.oneshot(call_within("1S")).await.unwrap();
     let told: Vec<_> = server.fields("grpc-timeout").iter().map(left).collect();
@@ -80,7 +80,7 @@ async fn every_attempt_is_given_what_is_left() {
 // DL-2
 #[tokio::test(start_paused = true)]
 async fn dl_2_also_when_a_hook_has_taken_time() {
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         1 => trailers_only(Code::Unavailable),
         _ => trailers_only(Code::Ok),
     });
@@ -138,7 +138,7 @@ async fn call_past_its_deadline_is_not_sent() {
 // RET-3
 #[tokio::test(start_paused = true)]
 async fn deadline_ends_wait_for_readiness() {
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(100)).layer(OnlyOnce::new(server.clone()));
     let began = Instant::now();
     let reply = client.oneshot(call_within("250m")).await.unwrap();
@@ -151,12 +151,12 @@ async fn deadline_ends_wait_for_readiness() {
 /// A service whose clones are never ready after the first call.
 #[derive(Clone)]
 struct OnlyOnce {
-    inner: Server,
+    inner: GrpcServer,
     first: bool,
 }
 
 impl OnlyOnce {
-    fn new(inner: Server) -> Self {
+    fn new(inner: GrpcServer) -> Self {
         Self { inner, first: true }
     }
 }
@@ -164,7 +164,7 @@ impl OnlyOnce {
 impl Service<Request<Body>> for OnlyOnce {
     type Response = Answer;
     type Error = Lost;
-    type Future = <Server as Service<Request<Body>>>::Future;
+    type Future = <GrpcServer as Service<Request<Body>>>::Future;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
         match self.first && self.inner.count() == 0 {
@@ -182,7 +182,7 @@ impl Service<Request<Body>> for OnlyOnce {
 // RET-3, DL-8
 #[tokio::test(start_paused = true)]
 async fn pushback_past_deadline_ends_call() {
-    let server = Server::at_once(|_| with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "2000"));
+    let server = GrpcServer::at_once(|_| with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "2000"));
     let client = RetryLayer::new(policy(0)).layer(server.clone());
     let reply = client.oneshot(call_within("1S")).await.unwrap();
     assert_eq!((&reply.headers()["grpc-status"], server.count()), (&"4".parse().unwrap(), 1));
@@ -191,7 +191,7 @@ async fn pushback_past_deadline_ends_call() {
 // DL-8
 #[tokio::test(start_paused = true)]
 async fn drop_in_wait_sends_nothing_more() {
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(100)).layer(server.clone());
     let cancelled = tokio::time::timeout(ms(50), client.oneshot(call())).await;
     assert!(cancelled.is_err());
@@ -208,7 +208,7 @@ async fn deadline_ends_answer_being_read() {
     ] {
         let throttle = throttle();
         let client = RetryLayer::new(policy(0).budget(throttle.clone()));
-        let client = client.layer(Server::at_once(move |_| streaming(steps())));
+        let client = client.layer(GrpcServer::at_once(move |_| streaming(steps())));
         let began = Instant::now();
         let reply = client.oneshot(call_within("250m")).await.unwrap();
         assert_eq!(read(reply).await, (Some(Code::DeadlineExceeded), "ab".to_owned()));
@@ -223,7 +223,7 @@ async fn deadline_ends_answer_being_read() {
 #[tokio::test(start_paused = true)]
 async fn message_after_deadline_is_not_delivered() {
     let answer = |_| streaming([Step::Data("a"), Step::Data("b"), Step::Trailers(status(Code::Ok))]);
-    let client = RetryLayer::grpc().layer(Server::at_once(answer));
+    let client = RetryLayer::grpc().layer(GrpcServer::at_once(answer));
     let mut body = client.oneshot(call_within("250m")).await.unwrap().into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "a");
     sleep(ms(300)).await;
@@ -236,7 +236,7 @@ async fn message_after_deadline_is_not_delivered() {
 #[tokio::test(start_paused = true)]
 async fn dl_3_a_status_that_came_in_time_stands() {
     let answer = |_| streaming([Step::Data("a"), Step::Trailers(status(Code::Ok))]);
-    let client = RetryLayer::grpc().layer(Server::at_once(answer));
+    let client = RetryLayer::grpc().layer(GrpcServer::at_once(answer));
     let mut body = client.oneshot(call_within("250m")).await.unwrap().into_body();
     body.frame().await.unwrap().unwrap();
     sleep(ms(300)).await;
@@ -247,7 +247,7 @@ async fn dl_3_a_status_that_came_in_time_stands() {
 // DL-4
 #[tokio::test(start_paused = true)]
 async fn server_deadline_exceeded_is_plain_code() {
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         1 => trailers_only(Code::DeadlineExceeded),
         _ => ends_with(Code::Ok),
     });
@@ -262,7 +262,7 @@ async fn server_deadline_exceeded_is_plain_code() {
 // TN-4
 #[tokio::test(start_paused = true)]
 async fn channel_timer_at_deadline_is_deadline() {
-    let server = Server::by(|_| (249, Err(lost(tonic::TimeoutExpired(())))));
+    let server = GrpcServer::by(|_| (249, Err(lost(tonic::TimeoutExpired(())))));
     let client = RetryLayer::grpc().layer(server.clone());
     let reply = client.oneshot(call_within("250m")).await.unwrap();
     assert_eq!((&reply.headers()["grpc-status"], server.count()), (&"4".parse().unwrap(), 1));
@@ -271,7 +271,7 @@ async fn channel_timer_at_deadline_is_deadline() {
 // TN-4
 #[tokio::test(start_paused = true)]
 async fn channel_timer_before_it_is_a_failure() {
-    let server = Server::by(|number| match number {
+    let server = GrpcServer::by(|number| match number {
         1 => (100, Err(lost(tonic::TimeoutExpired(())))),
         _ => (0, Ok(ends_with(Code::Ok))),
     });
@@ -280,7 +280,7 @@ async fn channel_timer_before_it_is_a_failure() {
     repeatable.extensions_mut().insert(CallOptions::new().repeatable(true));
     let (code, _) = read(client.clone().oneshot(repeatable).await.unwrap()).await;
     assert_eq!((code, server.count()), (Some(Code::Ok), 2));
-    let server = Server::by(|_| (100, Err(lost(tonic::TimeoutExpired(())))));
+    let server = GrpcServer::by(|_| (100, Err(lost(tonic::TimeoutExpired(())))));
     let client = RetryLayer::new(unmarked(10)).layer(server.clone());
     let (code, _) = read(client.oneshot(call_within("1S")).await.unwrap()).await;
     assert_eq!((code, server.count()), (Some(Code::DeadlineExceeded), 1));
@@ -290,7 +290,7 @@ async fn channel_timer_before_it_is_a_failure() {
 #[tokio::test(start_paused = true)]
 async fn unreadable_field_is_no_deadline() {
     for field in ["1", "S", "123456789S", "1s", "-1S", "1.5S", ""] {
-        let server = Server::by(|_| (10_000, Ok(ends_with(Code::Ok))));
+        let server = GrpcServer::by(|_| (10_000, Ok(ends_with(Code::Ok))));
         let client = RetryLayer::grpc().layer(server.clone());
         let (code, _) = read(client.oneshot(call_within(field)).await.unwrap()).await;
         assert_eq!(code, Some(Code::Ok), "{field}");
@@ -301,7 +301,7 @@ async fn unreadable_field_is_no_deadline() {
 // trap 23
 #[test]
 fn call_without_deadline_has_no_timer() {
-    let server = Server::at_once(|_| ends_with(Code::Ok));
+    let server = GrpcServer::at_once(|_| ends_with(Code::Ok));
     let client = RetryLayer::new(RetryPolicy::grpc()).layer(server);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut future = std::pin::pin!(client.oneshot(call()));
@@ -320,7 +320,7 @@ async fn dl_3_deadline_ends_body_after_a_status() {
     ];
     for (answer, code, credit) in rows {
         let throttle = throttle();
-        let server = Server::at_once(move |_| answer());
+        let server = GrpcServer::at_once(move |_| answer());
         let retried = RetryLayer::new(policy(0).budget(throttle.clone())).layer(server.clone());
         let hedged = HedgePolicy::grpc().budget(throttle.clone()).layer(server);
         let clients = [BoxCloneService::new(retried), BoxCloneService::new(hedged)];
@@ -338,7 +338,7 @@ async fn dl_3_deadline_ends_body_after_a_status() {
 #[tokio::test(start_paused = true)]
 async fn dl_3_body_that_ended_in_time_stands() {
     let answer = |_| with(streaming([]), "grpc-status", "0");
-    let reply = RetryLayer::grpc().layer(Server::at_once(answer)).oneshot(call_within("250m"));
+    let reply = RetryLayer::grpc().layer(GrpcServer::at_once(answer)).oneshot(call_within("250m"));
     let mut body = reply.await.unwrap().into_body();
     sleep(ms(300)).await;
     assert!(timeout(ms(100), body.frame()).await.unwrap().is_none());

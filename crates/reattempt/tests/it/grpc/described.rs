@@ -8,7 +8,7 @@ use reattempt_grpc::Code;
 use tonic::body::Body;
 use tower::{Layer, ServiceExt};
 
-use crate::grpc::support::{Server, call, lost, trailers_only, unmarked};
+use crate::grpc::support::{GrpcServer, call, lost, trailers_only, unmarked};
 
 /// Made by protoc from `shop.proto` and `plain.proto`.
 const SHOP: &[u8] = include_bytes!("../../../../grpc/tests/it/descriptors/shop.binpb");
@@ -22,7 +22,7 @@ fn call_of(path: &str) -> Request<Body> {
 }
 
 /// Returns the number of attempts of a call that the server never answers with success.
-async fn attempts(request: Request<Body>, server: &Server) -> usize {
+async fn attempts(request: Request<Body>, server: &GrpcServer) -> usize {
     let policy = unmarked(0).described_by(shop());
     let _ = RetryLayer::new(policy).layer(server.clone()).oneshot(request).await;
     server.count()
@@ -41,9 +41,9 @@ async fn method_with_a_level_is_repeatable() {
         ("/shop.v1.Orders/Unknown", 1),
         ("/other.Service/Find", 1),
     ] {
-        let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+        let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
         assert_eq!(attempts(call_of(path), &server).await, expected, "{path}: a code");
-        let server = Server::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::ConnectionReset)))));
+        let server = GrpcServer::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::ConnectionReset)))));
         assert_eq!(attempts(call_of(path), &server).await, expected, "{path}: a lost connection");
     }
 }
@@ -53,7 +53,7 @@ async fn options_precede_descriptors() {
     for (path, repeatable, expected) in [("/shop.v1.Catalog/Find", false, 1), ("/shop.v1.Orders/Place", true, 3)] {
         let mut request = call_of(path);
         request.extensions_mut().insert(CallOptions::new().repeatable(repeatable));
-        let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+        let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
         assert_eq!(attempts(request, &server).await, expected, "{path}");
     }
 }
@@ -65,7 +65,7 @@ async fn every_set_counts() {
     let service = DescriptorSet::parse(SERVICE).unwrap();
     let policy = unmarked(0).described_by(service).described_by(shop());
     for request in [call(), call_of("/shop.v1.Orders/Cancel")] {
-        let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+        let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
         RetryLayer::new(policy.clone()).layer(server.clone()).oneshot(request).await.unwrap();
         assert_eq!(server.count(), 3);
     }

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, call, call_with, call_within, change, ends_with, ms, read, streaming, throttle, trailers_only,
+    Answer, GrpcServer, Step, call, call_with, call_within, change, ends_with, ms, read, streaming, throttle,
+    trailers_only,
 };
 
 fn policy() -> HedgePolicy<Grpc> {
@@ -20,7 +21,7 @@ fn policy() -> HedgePolicy<Grpc> {
 /// Runs a call whose first attempt is slow, so that the second wins with this response. Returns its effect on the
 /// throttle.
 async fn cost(policy: HedgePolicy<Grpc>, answer: fn() -> Answer) -> i64 {
-    let server = Server::by(move |number| (if number == 1 { 1000 } else { 10 }, Ok(answer())));
+    let server = GrpcServer::by(move |number| (if number == 1 { 1000 } else { 10 }, Ok(answer())));
     let throttle = throttle();
     let client = HedgeLayer::new(policy.budget(throttle.clone())).layer(server);
     let reply = client.oneshot(call()).await.unwrap();
@@ -46,7 +47,7 @@ async fn call_not_to_be_hedged_is_credited() {
 
         let throttle = throttle();
         let client = HedgeLayer::new(policy().budget(throttle.clone()));
-        let client = client.layer(Server::at_once(move |_| answer()));
+        let client = client.layer(GrpcServer::at_once(move |_| answer()));
         let never = call_with(CallOptions::new().never_retry());
         read(client.oneshot(never).await.unwrap()).await;
         assert_eq!(change(&throttle), 100);
@@ -58,7 +59,7 @@ async fn call_not_to_be_hedged_is_credited() {
         let layer = ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap()).max_attempts(1);
         let throttle: RetryThrottle = layer.handle().throttle().clone();
         throttle.failed();
-        let client = layer.layer(Server::at_once(move |_| answer()));
+        let client = layer.layer(GrpcServer::at_once(move |_| answer()));
         read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!(change(&throttle), 100);
     }
@@ -67,7 +68,7 @@ async fn call_not_to_be_hedged_is_credited() {
 // CALL-5, HG-11
 #[tokio::test(start_paused = true)]
 async fn deadline_ends_winners_answer() {
-    let server = Server::at_once(|_| streaming([Step::Data("a"), Step::Hang]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Data("a"), Step::Hang]));
     let began = Instant::now();
     let client = HedgeLayer::new(policy()).layer(server);
     let reply = client.oneshot(call_within("250m")).await.unwrap();

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 
 use crate::grpc::support::{
-    Server, Step, body, call, call_with, call_within, change, ends_with, field, lost, ms, policy, read, status,
+    GrpcServer, Step, body, call, call_with, call_within, change, ends_with, field, lost, ms, policy, read, status,
     streaming, throttle, trailers_only, with,
 };
 
@@ -37,7 +37,7 @@ const RETRIED: &str = r#", "retryPolicy": {"maxAttempts": 3, "initialBackoff": "
 async fn dl_9_extreme_timeouts_are_kept() {
     for unit in ["H", "M", "S", "m", "u", "n"] {
         let field = format!("99999999{unit}");
-        let server = Server::by(|number| match number {
+        let server = GrpcServer::by(|number| match number {
             1 => (1, Ok(trailers_only(Code::Unavailable))),
             _ => (1, Ok(ends_with(Code::Ok))),
         });
@@ -48,7 +48,7 @@ async fn dl_9_extreme_timeouts_are_kept() {
             assert!(parse_grpc_timeout(told.unwrap().as_bytes()).is_some(), "{field}");
         }
         let none = format!("00000000{unit}");
-        let server = Server::at_once(|_| ends_with(Code::Ok));
+        let server = GrpcServer::at_once(|_| ends_with(Code::Ok));
         let client = RetryLayer::new(policy(1)).layer(server.clone());
         let reply = read(client.oneshot(call_within(&none)).await.unwrap()).await;
         assert_eq!((reply.0, server.count()), (Some(Code::DeadlineExceeded), 0), "{none}");
@@ -65,7 +65,7 @@ async fn one_byte_frames_come_as_they_were_sent() {
     };
     let throttle = throttle();
     let client = RetryLayer::new(policy(1).budget(throttle.clone()));
-    let client = client.layer(Server::at_once(move |_| streaming(steps())));
+    let client = client.layer(GrpcServer::at_once(move |_| streaming(steps())));
     let reply = read(client.oneshot(call_within("1H")).await.unwrap()).await;
     assert_eq!((reply.0, reply.1.len()), (Some(Code::Ok), 5000));
     assert_eq!(change(&throttle), 100);
@@ -80,7 +80,7 @@ async fn thr_4_dropped_body_counts_for_nothing() {
             let steps = move || [Step::Data("a"), Step::Data("b"), Step::Trailers(status(code))];
             let throttle = throttle();
             let client = RetryLayer::new(policy(1).budget(throttle.clone()));
-            let client = client.layer(Server::at_once(move |_| streaming(steps())));
+            let client = client.layer(GrpcServer::at_once(move |_| streaming(steps())));
             let mut body = client.oneshot(call()).await.unwrap().into_body();
             for _ in 0..frames {
                 let _ = body.frame().await;
@@ -101,7 +101,7 @@ async fn thr_4_dropped_body_counts_for_nothing() {
 #[tokio::test(start_paused = true)]
 async fn dropped_call_gives_its_token_back() {
     for after in 0..60 {
-        let server = Server::by(|_| (10, Ok(trailers_only(Code::Unavailable))));
+        let server = GrpcServer::by(|_| (10, Ok(trailers_only(Code::Unavailable))));
         let budget = RetryBudget::ratio(0.1).shared(true);
         let client = RetryLayer::new(policy(10).budget(budget.clone())).layer(server.clone());
         let full = budget.balance("");
@@ -119,7 +119,7 @@ async fn dropped_call_gives_its_token_back() {
 // OUT-2, trap 36
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_hedge_leaves_the_others() {
-    let server = Server::by(|number| match number {
+    let server = GrpcServer::by(|number| match number {
         1 => (100, Ok(ends_with(Code::Ok))),
         _ => (1, Err(lost(io::Error::from(ErrorKind::ConnectionReset)))),
     });
@@ -139,7 +139,7 @@ async fn out_2_lost_answer_earns_nothing() {
         let budget = RetryBudget::ratio(0.1).shared(true);
         let destination = budget.balance("");
         // One token is gone.
-        let server = Server::at_once(|number| match number {
+        let server = GrpcServer::at_once(|number| match number {
             1 => trailers_only(Code::Unavailable),
             _ => ends_with(Code::NotFound),
         });
@@ -147,7 +147,7 @@ async fn out_2_lost_answer_earns_nothing() {
         read(first.layer(server).oneshot(call()).await.unwrap()).await;
         let before = budget.balance("");
         assert!(before < destination);
-        let server = Server::by(move |_| match answered {
+        let server = GrpcServer::by(move |_| match answered {
             true => (0, Ok(trailers_only(Code::NotFound))),
             false => (1000, Ok(trailers_only(Code::NotFound))),
         });
@@ -180,7 +180,7 @@ async fn st_5_hostile_trailers_reach_the_caller() {
         ),
     ];
     for (steps, code) in rows {
-        let server = Server::at_once(move |_| streaming(steps()));
+        let server = GrpcServer::at_once(move |_| streaming(steps()));
         let client = ServiceBuilder::new()
             .layer(RetryLayer::new(policy(1)))
             .layer(PeekTrailersLayer::new(ms(10)))
@@ -190,7 +190,7 @@ async fn st_5_hostile_trailers_reach_the_caller() {
         let ended = read(reply).await.0.unwrap_or(Code::Unknown);
         assert_eq!((ended, server.count()), (code, 1));
     }
-    let server = Server::at_once(move |_| garbage());
+    let server = GrpcServer::at_once(move |_| garbage());
     let client = RetryLayer::new(policy(1)).layer(server);
     let reply = client.oneshot(call()).await.unwrap();
     assert_eq!(read(reply).await.0, None);
@@ -201,7 +201,7 @@ async fn st_5_hostile_trailers_reach_the_caller() {
 // CALL-6
 #[tokio::test(start_paused = true)]
 async fn call_6_config_swapped_while_calls_run() {
-    let server = Server::by(|number| match number % 4 {
+    let server = GrpcServer::by(|number| match number % 4 {
         0 => (7, Ok(ends_with(Code::Ok))),
         1 => (3, Ok(trailers_only(Code::Unavailable))),
         2 => (5, Ok(ends_with(Code::NotFound))),
@@ -244,7 +244,7 @@ async fn call_6_config_swapped_while_calls_run() {
 // HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_never_retried_call_has_its_code() {
-    let server = Server::by(|_| (20, Err(lost(tonic::TimeoutExpired(())))));
+    let server = GrpcServer::by(|_| (20, Err(lost(tonic::TimeoutExpired(())))));
     let hedged = HedgeLayer::new(HedgePolicy::grpc().delay(ms(5))).layer(server.clone());
     let never = CallOptions::new().never_retry();
     let reply = read(hedged.oneshot(call_with(never)).await.unwrap()).await;
@@ -262,7 +262,7 @@ fn many(prefix: &str, count: usize) -> HeaderMap {
 #[tokio::test(start_paused = true)]
 async fn st_5_too_many_trailers_stay_trailers() {
     for count in [10, 15_000] {
-        let server = Server::at_once(move |_| {
+        let server = GrpcServer::at_once(move |_| {
             let mut trailers = many("x-trailer", count);
             trailers.extend(status(Code::NotFound));
             let mut answer = streaming([Step::Trailers(trailers)]);
@@ -282,7 +282,7 @@ async fn st_5_too_many_trailers_stay_trailers() {
 #[tokio::test(start_paused = true)]
 async fn out_1_full_head_is_given_a_status() {
     for count in 24_570..=24_576 {
-        let server = Server::at_once(move |_| {
+        let server = GrpcServer::at_once(move |_| {
             let mut answer = Response::new(body([]));
             *answer.headers_mut() = many("x-head", count);
             *answer.status_mut() = StatusCode::NOT_FOUND;
@@ -298,7 +298,7 @@ async fn out_1_full_head_is_given_a_status() {
 // DL-2, RPH-1
 #[tokio::test(start_paused = true)]
 async fn dl_2_full_request_is_sent_as_it_is() {
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(1)).layer(server.clone());
     let mut full = call_with(Deadline::after(ms(1000)));
     *full.headers_mut() = many("x-own", 24_576);

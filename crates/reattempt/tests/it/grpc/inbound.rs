@@ -11,12 +11,12 @@ use reattempt_grpc::{Code, parse_grpc_timeout};
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::grpc::support::{Server, call, ends_with, ms, policy, trailers_only};
+use crate::grpc::support::{GrpcServer, call, ends_with, ms, policy, trailers_only};
 
 // DL-2
 #[tokio::test(start_paused = true)]
 async fn inbound_deadline_reaches_every_attempt() {
-    let upstream = Server::at_once(|number| match number {
+    let upstream = GrpcServer::at_once(|number| match number {
         1 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
     });

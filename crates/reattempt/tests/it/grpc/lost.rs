@@ -20,7 +20,8 @@ use tower::{BoxError, Layer, ServiceExt};
 
 use crate::grpc::reset::Resets;
 use crate::grpc::support::{
-    Lost, Server, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle, trailers_only, unmarked,
+    GrpcServer, Lost, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle, trailers_only,
+    unmarked,
 };
 use crate::hedge::budget::Sent;
 
@@ -75,7 +76,7 @@ fn config(codes: &str) -> ServiceConfig {
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_connection_is_unavailable() {
     for (make, expected) in errors() {
-        let server = || Server::by(move |_| (1, Err(lost(make()))));
+        let server = || GrpcServer::by(move |_| (1, Err(lost(make()))));
         let one = || CallOptions::new().max_attempts(1);
         let never = || CallOptions::new().never_retry();
         let hedged = HedgeLayer::new(HedgePolicy::grpc().delay(ms(1000)));
@@ -105,7 +106,7 @@ async fn out_2_lost_connection_is_unavailable() {
 async fn out_2_boxed_error_is_the_status() {
     for (make, expected) in errors() {
         let boxed = RetryPolicy::grpc().boxed_errors().max_attempts(1);
-        let server = Server::by(move |_| (1, Err(lost(make()))));
+        let server = GrpcServer::by(move |_| (1, Err(lost(make()))));
         let error = RetryLayer::new(boxed).layer(server).oneshot(call()).await.err().unwrap();
         let mut causes = std::iter::successors(Some(&*error as &dyn Error), |&one| one.source());
         assert!(causes.any(|one| one.is::<Lost>()), "the error is still there");
@@ -122,7 +123,7 @@ async fn out_2_boxed_error_is_the_status() {
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_in_the_body_is_unavailable() {
     for (make, expected) in errors() {
-        let server = Server::at_once(move |_| streaming([Step::Data("a"), Step::Wait(1), Step::Fail(make())]));
+        let server = GrpcServer::at_once(move |_| streaming([Step::Data("a"), Step::Wait(1), Step::Fail(make())]));
         let client = RetryLayer::new(policy(1)).layer(server.clone());
         let mut body = client.oneshot(call()).await.unwrap().into_body();
         body.frame().await.unwrap().unwrap();
@@ -153,10 +154,10 @@ async fn ret_5_reset_has_its_code_for_the_caller() {
         let resets = std::sync::Arc::new(Resets::new(reason, 2).await);
         let first = std::sync::Arc::clone(&resets);
         let policy = || policy(1).max_attempts(1).protocol(|grpc| grpc.transparent_retries(false));
-        let server = Server::by(move |_| (1, Err(first.next())));
+        let server = GrpcServer::by(move |_| (1, Err(first.next())));
         let reply = RetryLayer::new(policy()).layer(server).oneshot(call()).await;
         assert_eq!(head(reply).map(|(code, _)| code), Some(code));
-        let server = Server::at_once(move |_| streaming([Step::Fail(resets.next().0)]));
+        let server = GrpcServer::at_once(move |_| streaming([Step::Fail(resets.next().0)]));
         let reply = RetryLayer::new(policy()).layer(server).oneshot(call()).await.unwrap();
         let error = reply.into_body().frame().await.unwrap().unwrap_err();
         assert_eq!(i32::from(tonic::Status::from_error(error).code()), i32::from(code.number()));
@@ -172,8 +173,8 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
         let refused = |error: &io::Error| error.kind() == ErrorKind::ConnectionRefused;
         code.is_some() && !make().downcast_ref().is_some_and(refused)
     }) {
-        let server = || Server::by(move |_| (1, Err(lost(make()))));
-        let inner = |server: &Server| RetryLayer::new(unmarked(1)).layer(server.clone());
+        let server = || GrpcServer::by(move |_| (1, Err(lost(make()))));
+        let inner = |server: &GrpcServer| RetryLayer::new(unmarked(1)).layer(server.clone());
         let one = server();
         let client = RetryLayer::new(unmarked(1)).layer(inner(&one));
         head(client.oneshot(call()).await).unwrap();
@@ -212,7 +213,7 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
 #[tokio::test(start_paused = true)]
 async fn dl_4_outer_layer_does_not_repeat_it() {
     for boxed in [false, true] {
-        let server = Server::by(|_| (10_000, Ok(trailers_only(Code::Ok))));
+        let server = GrpcServer::by(|_| (10_000, Ok(trailers_only(Code::Ok))));
         let inner = policy(1).protocol(|grpc| grpc.timeout(ms(100)));
         let repeatable = call_with(CallOptions::new().repeatable(true));
         let listing = ServiceConfigLayer::new(config(r#"["DEADLINE_EXCEEDED"]"#));
@@ -239,14 +240,14 @@ async fn dl_4_outer_layer_does_not_repeat_it() {
 #[tokio::test(start_paused = true)]
 async fn out_3_unknown_error_is_unknown_to_a_list() {
     for (codes, sent) in [(r#"["UNAVAILABLE"]"#, 1), (r#"["UNKNOWN"]"#, 2)] {
-        let server = Server::by(|_| (1, Err(lost(fmt::Error))));
+        let server = GrpcServer::by(|_| (1, Err(lost(fmt::Error))));
         let client = ServiceConfigLayer::new(config(codes)).layer(server.clone());
         assert!(client.oneshot(call()).await.is_err());
         assert_eq!(server.count(), sent, "{codes}");
     }
     // It does not count as a failure during a response either.
     let throttle = throttle();
-    let server = Server::at_once(|_| streaming([Step::Fail(fmt::Error.into())]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Fail(fmt::Error.into())]));
     let client = RetryLayer::new(policy(1).budget(throttle.clone())).layer(server);
     client.oneshot(call()).await.unwrap().into_body().frame().await.unwrap().unwrap_err();
     assert_eq!(change(&throttle), 0);
@@ -255,7 +256,7 @@ async fn out_3_unknown_error_is_unknown_to_a_list() {
 /// The response has the report of its call, as a server's response would.
 #[tokio::test(start_paused = true)]
 async fn lost_answer_has_its_report() {
-    let server = Server::by(|_| (1, Err(lost(io::Error::from(ErrorKind::ConnectionReset)))));
+    let server = GrpcServer::by(|_| (1, Err(lost(io::Error::from(ErrorKind::ConnectionReset)))));
     let slot = ReportSlot::default();
     let options = CallOptions::new().repeatable(true).report_to(&slot);
     let mut request: Request<Body> = call();
@@ -271,7 +272,7 @@ async fn lost_answer_has_its_report() {
 #[tokio::test(start_paused = true)]
 async fn lost_body_has_its_attempts_time() {
     let sent = Sent::default();
-    let server = Server::after(|arrival| match arrival {
+    let server = GrpcServer::after(|arrival| match arrival {
         1 => (5, trailers_only(Code::Unavailable)),
         _ => {
             let lost = io::Error::from(ErrorKind::ConnectionReset).into();

@@ -10,14 +10,14 @@ use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, call, change, ends_with, field, lost, ms, policy, read, status, streaming, throttle,
+    Answer, GrpcServer, Step, call, change, ends_with, field, lost, ms, policy, read, status, streaming, throttle,
     trailers_only,
 };
 
 /// Returns the number of attempts of a call that first gets this response, and the time at which its final response
 /// begins.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize, u128) {
-    let server = Server::at_once(move |number| match number {
+    let server = GrpcServer::at_once(move |number| match number {
         1 => answer(),
         _ => ends_with(Code::Ok),
     });
@@ -43,7 +43,7 @@ async fn headers_then_trailers_are_trailers_only() {
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_without_the_layer_they_commit() {
-    let server = Server::at_once(|_| streaming([Step::Trailers(status(Code::Unavailable))]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Trailers(status(Code::Unavailable))]));
     let reply = RetryLayer::new(policy(0)).layer(server.clone()).oneshot(call()).await.unwrap();
     assert_eq!((read(reply).await.0, server.count()), (Some(Code::Unavailable), 1));
 }
@@ -51,7 +51,7 @@ async fn st_5_without_the_layer_they_commit() {
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_pushback_among_them_is_obeyed() {
-    let server = Server::at_once(|number| {
+    let server = GrpcServer::at_once(|number| {
         let mut trailers = status(Code::Unavailable);
         trailers.extend(field("grpc-retry-pushback-ms", "70"));
         match number {
@@ -70,7 +70,7 @@ async fn no_frame_is_lost_and_no_head_held_longer() {
     // The first message arrives at once, late, or never within the time.
     for (first, begins) in [(0, 0), (40, 40), (60, 50), (5000, 50)] {
         let throttle = throttle();
-        let server = Server::at_once(move |_| {
+        let server = GrpcServer::at_once(move |_| {
             streaming([
                 Step::Wait(first),
                 Step::Data("a"),
@@ -92,10 +92,10 @@ async fn no_frame_is_lost_and_no_head_held_longer() {
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn early_end_or_error_is_the_readers() {
-    let server = Server::at_once(|_| streaming([]));
+    let server = GrpcServer::at_once(|_| streaming([]));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(reply.into_body().frame().await.is_none());
-    let server = Server::at_once(|_| streaming([Step::Fail(lost("gone").into())]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Fail(lost("gone").into())]));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(reply.into_body().frame().await.unwrap().is_err());
 }
@@ -103,7 +103,7 @@ async fn early_end_or_error_is_the_readers() {
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_head_with_status_is_not_held_back() {
-    let server = Server::at_once(|_| {
+    let server = GrpcServer::at_once(|_| {
         let mut answer = streaming([Step::Hang]);
         answer.headers_mut().extend(status(Code::NotFound));
         answer
@@ -116,7 +116,7 @@ async fn st_5_head_with_status_is_not_held_back() {
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn trailers_without_status_stay_trailers() {
-    let server = Server::at_once(|_| streaming([Step::Trailers(field("x-own", "1"))]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Trailers(field("x-own", "1"))]));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(!reply.headers().contains_key("x-own"));
     let frame = reply.into_body().frame().await.unwrap().unwrap();
@@ -127,7 +127,7 @@ async fn trailers_without_status_stay_trailers() {
 // ST-5
 #[test]
 fn st_5_it_works_without_a_runtime() {
-    let server = Server::at_once(|_| streaming([Step::Hang]));
+    let server = GrpcServer::at_once(|_| streaming([Step::Hang]));
     let client = PeekTrailersLayer::new(ms(50)).layer(server);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut future = std::pin::pin!(client.oneshot(call()));
@@ -137,7 +137,7 @@ fn st_5_it_works_without_a_runtime() {
 // COM-3
 #[tokio::test(start_paused = true)]
 async fn true_trailers_only_passes_through() {
-    let server = Server::at_once(|_| trailers_only(Code::Unavailable));
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Unavailable));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert_eq!(reply.headers()["grpc-status"], "14");
     let body: Bytes = reply.into_body().collect().await.unwrap().to_bytes();
@@ -151,8 +151,8 @@ async fn st_5_layer_is_switched_at_run_time() {
     let unavailable = || Step::Trailers(status(Code::Unavailable));
     let peeking = PeekTrailersLayer::new(ms(50));
     // The trailers arrive with the head, or a little later.
-    let at_once = Server::at_once(move |_| streaming([unavailable()]));
-    let server = Server::at_once(move |_| streaming([Step::Wait(40), unavailable()]));
+    let at_once = GrpcServer::at_once(move |_| streaming([unavailable()]));
+    let server = GrpcServer::at_once(move |_| streaming([Step::Wait(40), unavailable()]));
     for server in [&at_once, &server] {
         let peeked = peeking.layer(server.clone());
         let client = RetryLayer::new(policy(0).max_attempts(2)).layer(peeked);

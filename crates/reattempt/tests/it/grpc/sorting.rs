@@ -9,7 +9,7 @@ use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, body, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only,
+    Answer, GrpcServer, Step, body, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only,
     unmarked, with,
 };
 
@@ -21,7 +21,7 @@ fn http(status: u16, content_type: &str) -> Answer {
 /// Returns the number of attempts of a call that first gets this response, and the status that the caller sees in a
 /// head.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> usize {
-    let server = Server::at_once(move |number| match number {
+    let server = GrpcServer::at_once(move |number| match number {
         1 => answer(),
         _ => ends_with(Code::Ok),
     });
@@ -48,7 +48,7 @@ async fn http_status_maps_and_does_not_commit() {
     ];
     for (status, code, expected) in rows {
         assert_eq!(attempts(move || http(status, "text/html")).await, expected, "{status}");
-        let server = Server::at_once(move |_| http(status, "text/html"));
+        let server = GrpcServer::at_once(move |_| http(status, "text/html"));
         let client = RetryLayer::new(policy(0).max_attempts(1)).layer(server);
         let reply = client.oneshot(call()).await.unwrap();
         // A client's own conversion of the page differs, so the status is set explicitly.
@@ -64,12 +64,12 @@ async fn http_status_maps_and_does_not_commit() {
 async fn out_1_the_content_types_of_grpc() {
     let ours = ["application/grpc", "application/grpc+proto", "application/grpc;a=b"];
     for content_type in ours.into_iter().chain(["Application/gRPC", "application/grpc-web+proto"]) {
-        let server = Server::at_once(move |_| http(200, content_type));
+        let server = GrpcServer::at_once(move |_| http(200, content_type));
         let reply = RetryLayer::grpc().layer(server).oneshot(call()).await.unwrap();
         assert!(!reply.headers().contains_key("grpc-status"), "{content_type}");
     }
     for content_type in ["application/json", "application/grpcs", "application/gr", ""] {
-        let server = Server::at_once(move |_| http(200, content_type));
+        let server = GrpcServer::at_once(move |_| http(200, content_type));
         let reply = RetryLayer::grpc().layer(server).oneshot(call()).await.unwrap();
         assert_eq!(reply.headers()["grpc-status"], "2", "{content_type}");
     }
@@ -120,7 +120,7 @@ async fn status_out_of_range_is_on_no_list() {
     let rows = [("17", 1), ("300", 1), ("99999999999999999999", 1), ("-1", 2), ("", 2), ("x", 2)];
     for (value, expected) in rows {
         let unknown = Verdict::NotProcessed(Failure::new(FailureKind::Server));
-        let server = Server::at_once(move |number| match number {
+        let server = GrpcServer::at_once(move |number| match number {
             1 => with(streaming([]), "grpc-status", value),
             _ => ends_with(Code::Ok),
         });
@@ -128,7 +128,7 @@ async fn status_out_of_range_is_on_no_list() {
         let client = RetryLayer::new(policy.clone()).layer(server.clone());
         client.oneshot(call()).await.unwrap();
         assert_eq!(server.count(), expected, "{value}");
-        let server = Server::at_once(move |_| with(streaming([]), "grpc-status", value));
+        let server = GrpcServer::at_once(move |_| with(streaming([]), "grpc-status", value));
         let reply = RetryLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
         let seen = tonic::Status::from_header_map(reply.headers()).unwrap();
         assert_eq!(seen.code(), tonic::Code::Unknown, "{value}");
@@ -139,7 +139,7 @@ async fn status_out_of_range_is_on_no_list() {
 #[tokio::test(start_paused = true)]
 async fn status_made_by_service_below_is_judged() {
     for (status, attempts) in [(tonic::Status::unavailable("no"), 3), (tonic::Status::invalid_argument("no"), 1)] {
-        let server = Server::by(move |_| (0, Err(crate::grpc::support::lost(status.clone()))));
+        let server = GrpcServer::by(move |_| (0, Err(crate::grpc::support::lost(status.clone()))));
         let client = RetryLayer::new(policy(0)).layer(server.clone());
         assert!(client.oneshot(call()).await.is_err());
         assert_eq!(server.count(), attempts);
@@ -159,7 +159,7 @@ async fn waits(
     policy: RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant>,
     answer: impl Fn() -> Answer + Send + Sync + 'static,
 ) -> Vec<u128> {
-    let server = Server::at_once(move |number| match number {
+    let server = GrpcServer::at_once(move |number| match number {
         1 => answer(),
         _ => ends_with(Code::Ok),
     });
@@ -212,7 +212,7 @@ async fn pushback_asks_for_codes_retried() {
     assert_eq!(waits(aborted(), || trailers_only(Code::Aborted)).await, [0]);
     assert_eq!(waits(aborted(), asks(Code::Aborted)).await, [0, 20]);
     assert_eq!(waits(unmarked(100), asks(Code::Aborted)).await, [0]);
-    let server = Server::at_once(move |_| asks(Code::Unavailable)());
+    let server = GrpcServer::at_once(move |_| asks(Code::Unavailable)());
     let empty = ServiceConfigLayer::new(ServiceConfig::default());
     empty.layer(server.clone()).oneshot(call()).await.unwrap();
     assert_eq!(server.count(), 1);
@@ -221,7 +221,7 @@ async fn pushback_asks_for_codes_retried() {
 // RPH-1, RPH-4
 #[tokio::test(start_paused = true)]
 async fn field_counts_attempts_before() {
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         1 | 2 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
     });
@@ -261,7 +261,7 @@ async fn any_head_has_defined_outcome() {
                         (second.parse().unwrap(), http::HeaderValue::from_bytes(other).unwrap()),
                     ]);
                     let kept = head.clone();
-                    let server = Server::at_once(move |_| {
+                    let server = GrpcServer::at_once(move |_| {
                         let mut answer = Response::new(body([Step::Trailers(kept.clone())]));
                         *answer.headers_mut() = kept.clone();
                         *answer.status_mut() = StatusCode::OK;
@@ -279,7 +279,7 @@ async fn any_head_has_defined_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn grpc_classifier_sees_path_and_gives_hint() {
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         1 => trailers_only(Code::NotFound),
         _ => ends_with(Code::Ok),
     });
@@ -299,7 +299,7 @@ async fn grpc_classifier_sees_path_and_gives_hint() {
 #[tokio::test(start_paused = true)]
 async fn rule_of_grpc_chooses_options_by_path() {
     for (path, attempts) in [(call().uri().path().to_owned(), 2), ("/other/method".into(), 1)] {
-        let server = Server::at_once(|_| trailers_only(Code::DeadlineExceeded));
+        let server = GrpcServer::at_once(|_| trailers_only(Code::DeadlineExceeded));
         let policy = unmarked(0).protocol(|grpc| {
             grpc.options_for(move |request| {
                 let ours = request.path() == path;

@@ -162,9 +162,9 @@ fn contradictions_name_both_settings() {
 #[cfg(feature = "tonic")]
 #[tokio::test(start_paused = true)]
 async fn grpc_stack_answers_in_its_own_types() {
-    use crate::grpc::support::{Server, ends_with};
+    use crate::grpc::support::{GrpcServer, ends_with};
 
-    let server = Server::by(|number| match number {
+    let server = GrpcServer::by(|number| match number {
         1 => (60_000, Ok(ends_with(reattempt_grpc::Code::Ok))),
         _ => (0, Ok(ends_with(reattempt_grpc::Code::Ok))),
     });

@@ -165,7 +165,7 @@ fn debug_output_names_the_policy() {
 #[cfg(feature = "tonic")]
 #[tokio::test(start_paused = true)]
 async fn grpc_stack_hedges_in_its_own_types() {
-    use crate::grpc::support::{Server, ends_with};
+    use crate::grpc::support::{GrpcServer, ends_with};
 
     let late = |number| match number {
         1 => (60_000, Ok(ends_with(reattempt_grpc::Code::Ok))),
@@ -177,13 +177,13 @@ async fn grpc_stack_hedges_in_its_own_types() {
     };
     let policy = || HedgePolicy::grpc().delay(ms(100));
     let layer = StandardLayer::grpc().hedge(policy());
-    let client: StandardHedgedClient<Server, reattempt::grpc::Grpc> = layer.layer(Server::by(late));
+    let client: StandardHedgedClient<GrpcServer, reattempt::grpc::Grpc> = layer.layer(GrpcServer::by(late));
     let began = Instant::now();
     assert!(client.send(request()).await.unwrap().headers().get("grpc-status").is_none());
     assert_eq!(began.elapsed(), ms(300));
 
     let layer = layer.attempt_timeout(ms(190)).total_time(ms(250));
-    let response = layer.layer(Server::by(late)).send(request()).await.unwrap();
+    let response = layer.layer(GrpcServer::by(late)).send(request()).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "4");
     assert_eq!(began.elapsed(), ms(300 + 250));
 }

@@ -17,7 +17,7 @@ use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
 use crate::grpc::reset::Resets;
-use crate::grpc::support::{Answer, Reply, Server, call, streaming, trailers_only, with};
+use crate::grpc::support::{Answer, GrpcServer, Reply, call, streaming, trailers_only, with};
 use crate::hedge::support::{Log, With, ms, options};
 
 /// Returns headers that are not the end: the status is still to come.
@@ -33,7 +33,7 @@ fn policy() -> HedgePolicy<Grpc> {
     HedgePolicy::grpc().max_attempts(4).delay(ms(100))
 }
 
-async fn run(policy: HedgePolicy<Grpc>, server: &Server) -> Reply {
+async fn run(policy: HedgePolicy<Grpc>, server: &GrpcServer) -> Reply {
     HedgeLayer::new(policy).layer(server.clone()).oneshot(call()).await.unwrap()
 }
 
@@ -44,7 +44,7 @@ fn status(answer: &Reply) -> Option<&str> {
 // HG-3
 #[tokio::test(start_paused = true)]
 async fn hg_3_headers_that_are_not_the_end_win() {
-    let server = Server::after(|arrival| match arrival {
+    let server = GrpcServer::after(|arrival| match arrival {
         2 => (50, headers()),
         _ => (60_000, trailers_only(Code::Ok)),
     });
@@ -57,7 +57,7 @@ async fn hg_3_headers_that_are_not_the_end_win() {
 #[tokio::test(start_paused = true)]
 async fn non_fatal_code_sends_next_at_once() {
     for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
-        let server = Server::after(move |arrival| match arrival {
+        let server = GrpcServer::after(move |arrival| match arrival {
             1 => (30, trailers_only(code)),
             _ => (150, headers()),
         });
@@ -70,7 +70,7 @@ async fn non_fatal_code_sends_next_at_once() {
 #[tokio::test(start_paused = true)]
 async fn hg_5_any_other_code_ends_the_call() {
     for code in [Code::InvalidArgument, Code::Internal, Code::Unknown, Code::Cancelled] {
-        let server = Server::after(move |arrival| match arrival {
+        let server = GrpcServer::after(move |arrival| match arrival {
             2 => (20, trailers_only(code)),
             _ => (60_000, headers()),
         });
@@ -83,7 +83,7 @@ async fn hg_5_any_other_code_ends_the_call() {
 // HG-5
 #[tokio::test(start_paused = true)]
 async fn codes_can_be_chosen_none_is_all_fatal() {
-    let server = |code| Server::after(move |_| (30, trailers_only(code)));
+    let server = |code| GrpcServer::after(move |_| (30, trailers_only(code)));
     let chosen = policy().non_fatal_codes(CodeSet::from_iter([Code::Internal]));
     let rows = [(Code::Internal, 4), (Code::Unavailable, 1), (Code::Ok, 1)];
     for (code, sent) in rows {
@@ -100,7 +100,7 @@ async fn codes_can_be_chosen_none_is_all_fatal() {
 #[tokio::test(start_paused = true)]
 async fn stopping_pushback_leaves_those_in_flight() {
     for value in ["-1", "soon", ""] {
-        let server = Server::after(move |arrival| match arrival {
+        let server = GrpcServer::after(move |arrival| match arrival {
             1 => (500, headers()),
             _ => (20, pushed_back(Code::Unavailable, value)),
         });
@@ -114,7 +114,7 @@ async fn stopping_pushback_leaves_those_in_flight() {
 async fn hg_7_a_pushback_is_waited_for_exactly() {
     let rows = [("700", [0, 720, 820]), ("0", [0, 20, 120]), ("5", [0, 25, 125])];
     for (value, times) in rows {
-        let server = Server::after(move |arrival| match arrival {
+        let server = GrpcServer::after(move |arrival| match arrival {
             1 => (20, pushed_back(Code::Unavailable, value)),
             _ => (150, headers()),
         });
@@ -134,7 +134,7 @@ fn retry_info() -> Answer {
 // HG-7, RI-4
 #[tokio::test(start_paused = true)]
 async fn hg_7_ri_4_retry_info_is_a_least_wait() {
-    let server = || Server::after(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
+    let server = || GrpcServer::after(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
     let off = server();
     run(policy(), &off).await;
     assert_eq!(off.times(), [0, 20], "off by default");
@@ -151,7 +151,7 @@ async fn hg_7_ri_4_retry_info_is_a_least_wait() {
 #[tokio::test(start_paused = true)]
 async fn dl_3_late_call_is_not_sent() {
     for change in [|policy: HedgePolicy<Grpc>| policy, |policy: HedgePolicy<Grpc>| policy.max_attempts(1)] {
-        let server = Server::after(|_| (0, headers()));
+        let server = GrpcServer::after(|_| (0, headers()));
         let client = HedgeLayer::new(change(policy())).layer(server.clone());
         let late = call().with(Deadline::after(ms(0)));
         let answer = client.clone().oneshot(late).await.unwrap();
@@ -183,7 +183,7 @@ async fn hg_9_refusal_is_outcome_without_its_body() {
 // HG-7
 #[tokio::test(start_paused = true)]
 async fn hg_7_a_plain_failure_does_not_shorten_it() {
-    let server = Server::after(|arrival| match arrival {
+    let server = GrpcServer::after(|arrival| match arrival {
         1 => (130, trailers_only(Code::Unavailable)),
         2 => (20, pushed_back(Code::Unavailable, "400")),
         _ => (0, headers()),
@@ -196,7 +196,7 @@ async fn hg_7_a_plain_failure_does_not_shorten_it() {
 #[tokio::test(start_paused = true)]
 async fn hg_8_a_throttled_channel_sends_no_hedges() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)));
-    let server = Server::after(|_| (10, trailers_only(Code::Unavailable)));
+    let server = GrpcServer::after(|_| (10, trailers_only(Code::Unavailable)));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     let answer = client.clone().oneshot(call()).await.unwrap();
     // The second failure reduces the bucket to half.
@@ -210,7 +210,7 @@ async fn hg_8_a_throttled_channel_sends_no_hedges() {
 #[tokio::test(start_paused = true)]
 async fn stopping_pushback_costs_token() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.001)));
-    let server = Server::after(|_| (10, pushed_back(Code::Internal, "-1")));
+    let server = GrpcServer::after(|_| (10, pushed_back(Code::Internal, "-1")));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     client.oneshot(call()).await.unwrap();
     assert!(throttle.tokens_thousandths().unwrap() < 9_500);
@@ -219,7 +219,7 @@ async fn stopping_pushback_costs_token() {
 // HG-11
 #[tokio::test(start_paused = true)]
 async fn deadline_ends_set_with_its_status() {
-    let server = Server::after(|_| (60_000, headers()));
+    let server = GrpcServer::after(|_| (60_000, headers()));
     let client = HedgeLayer::new(policy().boxed_errors()).layer(server.clone());
     let error = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap_err();
     let timed_out = error.downcast_ref::<TimedOut>().unwrap();
@@ -231,7 +231,7 @@ async fn deadline_ends_set_with_its_status() {
 // HG-11
 #[tokio::test(start_paused = true)]
 async fn deadline_is_answered_with_own_errors() {
-    let server = Server::after(|_| (60_000, headers()));
+    let server = GrpcServer::after(|_| (60_000, headers()));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     let answer = client.oneshot(call().with(Deadline::after(ms(150)))).await.unwrap();
     assert_eq!((status(&answer), server.times()), (Some("4"), vec![0, 100]));
@@ -242,7 +242,7 @@ async fn deadline_is_answered_with_own_errors() {
 async fn winner_without_status_earns_nothing() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
     throttle.failed();
-    let server = Server::after(|arrival| match arrival {
+    let server = GrpcServer::after(|arrival| match arrival {
         1 => (500, headers()),
         2 => (10, headers()),
         _ => (10, trailers_only(Code::NotFound)),
@@ -261,7 +261,7 @@ async fn winner_without_status_earns_nothing() {
 #[tokio::test(start_paused = true)]
 async fn failed_head_is_not_charged_again_at_end() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
-    let server = Server::after(|_| (10, headers()));
+    let server = GrpcServer::after(|_| (10, headers()));
     // Without a classifier, a head without a status would commit the call; its end would be UNKNOWN.
     let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
     let policy = policy().max_attempts(2).budget(throttle.clone()).protocol(|grpc| grpc.classify(move |_| Some(busy)));
@@ -274,7 +274,7 @@ async fn failed_head_is_not_charged_again_at_end() {
 // DL-2
 #[tokio::test(start_paused = true)]
 async fn every_attempt_gets_the_time_left() {
-    let server = Server::after(|_| (150, headers()));
+    let server = GrpcServer::after(|_| (150, headers()));
     let client = HedgeLayer::new(policy()).layer(server.clone());
     client.oneshot(call().header("grpc-timeout", "1S")).await.unwrap();
     let told = server.fields("grpc-timeout");
@@ -286,7 +286,7 @@ async fn every_attempt_gets_the_time_left() {
 // RPH-3
 #[tokio::test(start_paused = true)]
 async fn rph_3_each_hedge_tells_its_index() {
-    let server = Server::after(|_| (250, headers()));
+    let server = GrpcServer::after(|_| (250, headers()));
     run(policy(), &server).await;
     let told = server.fields("grpc-previous-rpc-attempts");
     assert_eq!(told, [None, Some("1".into()), Some("2".into())]);
@@ -295,7 +295,7 @@ async fn rph_3_each_hedge_tells_its_index() {
 // HG-14
 #[tokio::test(start_paused = true)]
 async fn layer_opts_in_every_method() {
-    let server = Server::after(|_| (1000, headers()));
+    let server = GrpcServer::after(|_| (1000, headers()));
     run(policy(), &server).await;
     assert_eq!(server.times(), [0, 100, 200, 300]);
 }
@@ -309,13 +309,13 @@ async fn config_policy_is_used_and_capped() {
     let MethodPolicy::Hedging(hedging) = &config.for_method("/service/method").unwrap().policy else {
         panic!("another policy");
     };
-    let server = Server::after(|arrival| match arrival {
+    let server = GrpcServer::after(|arrival| match arrival {
         5 => (10, trailers_only(Code::Unavailable)),
         _ => (60_000, headers()),
     });
     let answer = run(HedgePolicy::from(hedging), &server).await;
     assert_eq!((status(&answer), server.times()), (Some("14"), vec![0, 50, 100, 150, 200]));
-    let server = Server::after(|_| (10, trailers_only(Code::Aborted)));
+    let server = GrpcServer::after(|_| (10, trailers_only(Code::Aborted)));
     let answer = run(HedgePolicy::from(hedging), &server).await;
     assert_eq!((status(&answer), server.times().len()), (Some("10"), 5));
 }

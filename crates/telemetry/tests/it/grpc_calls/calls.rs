@@ -6,7 +6,7 @@ use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Deadline, RetryLayer};
 use reattempt_grpc::{Code, ServiceConfig};
 use reattempt_testing_layers::grpc::{
-    Server, Step, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only,
+    GrpcServer, Step, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only,
 };
 use reattempt_testing_layers::metrics::{Reader, line};
 use tower::{Service, ServiceBuilder, ServiceExt};
@@ -16,7 +16,7 @@ use tower::{Service, ServiceBuilder, ServiceExt};
 async fn call_and_attempt_last_until_status() {
     let reader = Reader::new();
     let end = || [Step::Data("text"), Step::Wait(50), Step::Trailers(status(Code::Ok))];
-    let server = Server::by(move |_| (200, Ok(streaming(end()))));
+    let server = GrpcServer::by(move |_| (200, Ok(streaming(end()))));
     let layer = reader.metrics().around(RetryLayer::new(policy(1)));
     let mut client = ServiceBuilder::new().layer(layer).service(server);
     let answer = client.ready().await.unwrap().call(call()).await.unwrap();
@@ -32,7 +32,7 @@ async fn call_and_attempt_last_until_status() {
 #[tokio::test(start_paused = true)]
 async fn each_attempt_is_measured_call_once() {
     let reader = Reader::new();
-    let server = Server::by(|number| match number {
+    let server = GrpcServer::by(|number| match number {
         1 => (10, Ok(trailers_only(Code::Unavailable))),
         2 => (20, Ok(trailers_only(Code::ResourceExhausted))),
         _ => (40, Ok(ends_with(Code::Ok))),
@@ -50,7 +50,7 @@ async fn each_attempt_is_measured_call_once() {
 #[tokio::test(start_paused = true)]
 async fn unsent_call_has_no_attempt() {
     let reader = Reader::new();
-    let server = Server::at_once(|_| ends_with(Code::Ok));
+    let server = GrpcServer::at_once(|_| ends_with(Code::Ok));
     let layer = reader.metrics().around(RetryLayer::new(policy(1)));
     let client = ServiceBuilder::new().layer(layer).service(server.clone());
     read(client.oneshot(call_with(Deadline::after(ms(0)))).await.unwrap()).await;
@@ -63,7 +63,7 @@ async fn unsent_call_has_no_attempt() {
 #[tokio::test(start_paused = true)]
 async fn obs_6_hedges_that_lose_end_as_cancelled() {
     let reader = Reader::new();
-    let server = Server::by(|number| match number {
+    let server = GrpcServer::by(|number| match number {
         2 => (100, Ok(ends_with(Code::Ok))),
         _ => (1000, Ok(ends_with(Code::Ok))),
     });
@@ -95,7 +95,7 @@ async fn calls_by_config_are_measured() {
         ("", 1, vec![line("ABORTED", 1, 30)]),
     ] {
         let reader = Reader::new();
-        let server = Server::by(|number| match number {
+        let server = GrpcServer::by(|number| match number {
             1 => (30, Ok(trailers_only(Code::Aborted))),
             _ => (30, Ok(ends_with(Code::Ok))),
         });
@@ -120,12 +120,12 @@ async fn trailers_made_head_end_the_attempt() {
     let client = ServiceBuilder::new()
         .layer(within.metrics().around(RetryLayer::new(policy(1))))
         .layer(peeking())
-        .service(Server::at_once(script));
+        .service(GrpcServer::at_once(script));
     read(client.oneshot(call()).await.unwrap()).await;
     let around = Reader::new();
     let both = ServiceBuilder::new().layer(RetryLayer::new(policy(1))).layer(peeking());
     let client = ServiceBuilder::new().layer(around.metrics().around(both));
-    read(client.service(Server::at_once(script)).oneshot(call()).await.unwrap()).await;
+    read(client.service(GrpcServer::at_once(script)).oneshot(call()).await.unwrap()).await;
     for reader in [within, around] {
         assert_eq!(reader.of("attempt.duration"), [line("OK", 1, 0), line("UNAVAILABLE", 1, 0)]);
         assert_eq!(reader.of("call.duration"), [line("OK", 1, 1)]);
@@ -136,7 +136,7 @@ async fn trailers_made_head_end_the_attempt() {
 #[tokio::test(start_paused = true)]
 async fn two_providers_measure_apart() {
     let (inner, outer) = (Reader::new(), Reader::new());
-    let server = Server::at_once(|number| match number {
+    let server = GrpcServer::at_once(|number| match number {
         1 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
     });

@@ -9,7 +9,8 @@ use http_body_util::BodyExt;
 use reattempt::{Deadline, RetryLayer, RetryPolicy};
 use reattempt_grpc::Code;
 use reattempt_testing_layers::grpc::{
-    Answer, Lost, Server, Step, call, call_with, call_within, field, lost, ms, read, status, streaming, trailers_only,
+    Answer, GrpcServer, Lost, Step, call, call_with, call_within, field, lost, ms, read, status, streaming,
+    trailers_only,
 };
 use reattempt_testing_layers::metrics::{Reader, line};
 use reattempt_testing_layers::resets::Resets;
@@ -33,7 +34,7 @@ fn ended(reader: &Reader) -> String {
 /// Reads the response to its end.
 async fn end_of(answer: impl Fn() -> Result<Answer, Lost> + Send + Sync + 'static) -> String {
     let reader = Reader::new();
-    let server = Server::by(move |_| (1, answer()));
+    let server = GrpcServer::by(move |_| (1, answer()));
     let client = ServiceBuilder::new().layer(reader.metrics().around(one_attempt()));
     if let Ok(answer) = client.service(server).oneshot(call()).await {
         read(answer).await;
@@ -128,7 +129,7 @@ async fn obs_2_what_is_dropped_is_cancelled() {
     for after in [0, 50, 200] {
         let reader = Reader::new();
         let client = ServiceBuilder::new().layer(reader.metrics().around(one_attempt()));
-        let mut client = client.service(Server::by(move |_| answer()));
+        let mut client = client.service(GrpcServer::by(move |_| answer()));
         let future = client.call(call());
         if after > 0 {
             let end = tokio::time::timeout(ms(after), async { read(future.await.unwrap()).await });
@@ -156,7 +157,7 @@ async fn deadline_ends_attempt_and_call_as_such() {
                 _ => (call(), policy.protocol(|grpc| grpc.timeout(ms(50)))),
             };
             let layer = reader.metrics().around(RetryLayer::new(policy));
-            let server = Server::by(move |_| (wait, Ok(streaming([Step::Data("message"), Step::Hang]))));
+            let server = GrpcServer::by(move |_| (wait, Ok(streaming([Step::Data("message"), Step::Hang]))));
             let client = ServiceBuilder::new().layer(layer).service(server);
             let (code, _) = read(client.oneshot(request).await.unwrap()).await;
             assert_eq!(code, Some(Code::DeadlineExceeded));
@@ -170,7 +171,7 @@ async fn deadline_ends_attempt_and_call_as_such() {
 async fn drop_before_deadline_is_cancelled() {
     let reader = Reader::new();
     let client = ServiceBuilder::new().layer(reader.metrics().around(one_attempt()));
-    let mut client = client.service(Server::by(|_| (100, Ok(trailers_only(Code::Ok)))));
+    let mut client = client.service(GrpcServer::by(|_| (100, Ok(trailers_only(Code::Ok)))));
     drop(client.call(call_with(Deadline::after(ms(50)))));
     assert_eq!(ended(&reader), "CANCELLED");
 }
@@ -185,7 +186,7 @@ async fn limits_of_other_layers_are_deadlines() {
     let client = ServiceBuilder::new()
         .layer(metrics.around(RetryLayer::new(policy)))
         .layer(tower::timeout::TimeoutLayer::new(ms(10)))
-        .service(Server::by(|_| (100, Ok(trailers_only(Code::Ok)))));
+        .service(GrpcServer::by(|_| (100, Ok(trailers_only(Code::Ok)))));
     let error: BoxError = client.oneshot(call()).await.map(drop).unwrap_err();
     let status = tonic::Status::from_error(error);
     assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
@@ -200,7 +201,7 @@ async fn attempt_past_its_own_limit_is_cancelled() {
     let metrics = reader.metrics().boxed_errors();
     let policy = RetryPolicy::grpc().attempt_timeout(ms(10)).max_attempts(1);
     let layer = metrics.around(RetryLayer::new(policy));
-    let client = layer.layer(Server::by(|_| (100, Ok(trailers_only(Code::Ok)))));
+    let client = layer.layer(GrpcServer::by(|_| (100, Ok(trailers_only(Code::Ok)))));
     assert!(client.oneshot(call()).await.is_err());
     assert_eq!(reader.of("attempt.duration"), [line("CANCELLED", 1, 10)]);
     assert_eq!(reader.of("call.duration"), [line("DEADLINE_EXCEEDED", 1, 10)]);

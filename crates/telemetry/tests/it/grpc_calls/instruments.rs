@@ -5,7 +5,7 @@ use reattempt::RetryLayer;
 use reattempt::grpc::metrics::RetryMetric;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
-use reattempt_testing_layers::grpc::{Server, call, call_with, ends_with, ms, policy, read, trailers_only};
+use reattempt_testing_layers::grpc::{GrpcServer, call, call_with, ends_with, ms, policy, read, trailers_only};
 use reattempt_testing_layers::metrics::{Reader, TARGET};
 use reattempt_testing_layers::resets::Resets;
 use tonic::GrpcMethod;
@@ -24,7 +24,7 @@ async fn names_units_and_bounds_are_grpcs() {
     let metrics = reader.metrics().enable(RetryMetric::ALL);
     // A retry, a transparent one, and a hedge.
     let refused = Resets::new(h2::Reason::REFUSED_STREAM, 1).await;
-    let server = Server::by(move |number| match number {
+    let server = GrpcServer::by(move |number| match number {
         1 => (0, Err(refused.next())),
         2 => (0, Ok(trailers_only(Code::Unavailable))),
         _ => (0, Ok(ends_with(Code::Ok))),
@@ -32,7 +32,7 @@ async fn names_units_and_bounds_are_grpcs() {
     let retried = metrics.around(RetryLayer::new(policy(1)));
     let retried = ServiceBuilder::new().layer(retried).service(server);
     read(retried.oneshot(call()).await.unwrap()).await;
-    let slow = Server::by(|_| (30, Ok(ends_with(Code::Ok))));
+    let slow = GrpcServer::by(|_| (30, Ok(ends_with(Code::Ok))));
     let hedged = metrics.around(HedgeLayer::new(HedgePolicy::grpc().delay(ms(10))));
     let hedged = ServiceBuilder::new().layer(hedged).service(slow);
     read(hedged.oneshot(call()).await.unwrap()).await;
@@ -77,7 +77,7 @@ async fn names_units_and_bounds_are_grpcs() {
 
 /// Returns the labels `grpc.method` of such a call.
 async fn method_of(reader: Reader, metrics: reattempt::grpc::metrics::GrpcMetrics, generated: bool) -> String {
-    let server = Server::at_once(|_| ends_with(Code::Ok));
+    let server = GrpcServer::at_once(|_| ends_with(Code::Ok));
     let retried = metrics.around(RetryLayer::new(policy(1)));
     let client = ServiceBuilder::new().layer(retried).service(server);
     let call = match generated {
@@ -119,7 +119,7 @@ async fn allowed_other_methods_are_named() {
 #[tokio::test(start_paused = true)]
 async fn retries_are_not_measured_by_default() {
     let server = || {
-        Server::at_once(|number| match number {
+        GrpcServer::at_once(|number| match number {
             1 => trailers_only(Code::Unavailable),
             _ => ends_with(Code::Ok),
         })

@@ -4,7 +4,9 @@ use reattempt::RetryLayer;
 use reattempt::grpc::metrics::RetryMetric;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
-use reattempt_testing_layers::grpc::{Answer, Lost, Server, call, ends_with, ms, policy, read, trailers_only, with};
+use reattempt_testing_layers::grpc::{
+    Answer, GrpcServer, Lost, call, ends_with, ms, policy, read, trailers_only, with,
+};
 use reattempt_testing_layers::metrics::{Reader, line};
 use reattempt_testing_layers::resets::Resets;
 use tower::{Layer, ServiceBuilder, ServiceExt};
@@ -31,7 +33,7 @@ macro_rules! call_under {
         let reader = Reader::new();
         let metrics = reader.metrics().enable(RetryMetric::ALL);
         let client = ServiceBuilder::new().layer(metrics.around($layer));
-        if let Ok(answer) = client.service(Server::by($script)).oneshot(call()).await {
+        if let Ok(answer) = client.service(GrpcServer::by($script)).oneshot(call()).await {
             read(answer).await;
         }
         told(&reader)
@@ -176,7 +178,7 @@ async fn wait_cut_short_counts_as_far_as_it_went() {
     let reader = Reader::new();
     let metrics = reader.metrics().enable(RetryMetric::ALL);
     let client = metrics.around(RetryLayer::new(policy(100)));
-    let client = client.layer(Server::by(|_| (50, unavailable())));
+    let client = client.layer(GrpcServer::by(|_| (50, unavailable())));
     assert!(tokio::time::timeout(ms(120), client.oneshot(call())).await.is_err());
     assert_eq!(told(&reader), [(0, 0), (0, 0), (0, 0), (1, 70)]);
     assert_eq!(reader.of("attempt.duration"), [line("UNAVAILABLE", 1, 50)]);

@@ -14,7 +14,7 @@ use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, RetryLayer};
 use reattempt_grpc::{Code, RetryThrottle, ServiceConfig, ServiceConfigHandle};
 use reattempt_testing_layers::grpc::{
-    Server, Step, call, change, lost, ms, policy, read, streaming, throttle, trailers_only, with,
+    GrpcServer, Step, call, change, lost, ms, policy, read, streaming, throttle, trailers_only, with,
 };
 use reattempt_testing_layers::metrics::Reader;
 use tokio::time::{Instant, sleep};
@@ -122,7 +122,7 @@ fn request(streamed: bool, timeout: u64, options: CallOptions) -> Request<Body> 
 /// Calls a server whose attempts from number `attempt` on are in flight when the time is over.
 async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -> Observed {
     let began = Instant::now();
-    let server = Server::by(move |number| {
+    let server = GrpcServer::by(move |number| {
         let passed = u64::try_from(began.elapsed().as_millis()).unwrap();
         if number < attempt {
             return (10, Ok(with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "20")));
@@ -254,7 +254,7 @@ async fn tn_4_endpoint_timeout_has_one_code() {
         (Policy::Hedged(r#"["DEADLINE_EXCEEDED"]"#), 3),
     ];
     for (policy, attempts) in rows {
-        let server = Server::by(move |_| (20, Err(lost(tonic::TimeoutExpired(())))));
+        let server = GrpcServer::by(move |_| (20, Err(lost(tonic::TimeoutExpired(())))));
         let reader = Reader::new();
         let request = request(false, 60_000, CallOptions::new());
         let code = match policy {
@@ -296,7 +296,7 @@ async fn tn_4_body_broken_at_its_deadline() {
     ];
     for end in ends {
         let (throttle, reader) = (throttle(), Reader::new());
-        let server = Server::at_once(move |_| streaming(end()));
+        let server = GrpcServer::at_once(move |_| streaming(end()));
         let layer = RetryLayer::new(plain().budget(throttle.clone()));
         let client = ServiceBuilder::new().layer(reader.metrics().around(layer)).service(server);
         let reply = client.oneshot(request(false, DEADLINE, CallOptions::new())).await.unwrap();
