@@ -91,6 +91,7 @@
 //! | a second attempt in parallel to a slow one | [`hedge`] |
 //! | losers and timed-out attempts over HTTP/2 | [`linger`] |
 //! | a substitute response for a failed call | [`fallback`] |
+//! | responses whose body breaks, or contains the error | [`peek_body`] |
 //! | downloads that continue after a broken connection | [`resume`] |
 //! | retries on new connections, for pools of dead ones | [`fresh`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
@@ -115,6 +116,8 @@ pub mod guide;
 #[cfg(feature = "http")]
 pub mod order;
 #[cfg(feature = "http")]
+pub mod peek_body;
+#[cfg(feature = "http")]
 pub mod policies;
 #[cfg(feature = "http")]
 pub mod standard;
@@ -137,6 +140,9 @@ pub use reattempt_engine::{
 pub use reattempt_engine::{
     Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, fresh, hedge, linger, protocol,
 };
+#[cfg(feature = "http")]
+#[doc(inline)]
+pub use reattempt_peek_body::PeekBodyLayer;
 #[cfg(all(feature = "http", any(feature = "opentelemetry", feature = "tracing")))]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "opentelemetry", feature = "tracing"))))]
 #[doc(inline)]
