@@ -74,6 +74,7 @@ pub(crate) const GENERIC: &[&str] = &[
     "crates/engine/src/",
     "crates/fallback/src/",
     "crates/guard/src/",
+    "crates/peek-body/src/",
     "crates/reattempt/src/",
     "crates/resume/src/",
     "crates/telemetry/src/",
@@ -140,7 +141,8 @@ pub(crate) const LAYERED: &str = "crates/engine";
 
 /// The crate that users depend on, and the crates whose items it exports, by folder.
 pub(crate) const FACADE: &str = "crates/reattempt";
-pub(crate) const BELOW_FACADE: &[&str] = &["endpoints", "engine", "fallback", "guard", "resume", "telemetry"];
+pub(crate) const BELOW_FACADE: &[&str] =
+    &["endpoints", "engine", "fallback", "guard", "peek-body", "resume", "telemetry"];
 
 /// The imports from a module of that crate that no layer forbids, each pair with its reason.
 pub(crate) const FORBIDDEN: &[(&str, &str, &str)] = &[

@@ -10,7 +10,7 @@
 //! | the headers of a refused response | [`Hints::read`], then [`Hinted::classification`] |
 //! | both at once, with the default hints | [`classification_of_response`] |
 //! | an error from the client | [`verdict_of_error`]; [`fault_of_error`] shows if it is not the server's fault |
-//! | the body of a response | [`json_any`], [`xml_error_code`] |
+//! | the body of a response | [`xml_error_code`], `json_any` (feature `json`) |
 //! | a request, to find out if it may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
 //! ```
@@ -43,7 +43,10 @@ mod response;
 mod status;
 mod transport;
 
-pub use body_text::{json_any, xml_error_code};
+#[cfg(feature = "json")]
+#[cfg_attr(docsrs, doc(cfg(feature = "json")))]
+pub use body_text::json_any;
+pub use body_text::xml_error_code;
 pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
 pub use repeatable::{is_head_repeatable, is_repeatable};

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use reattempt::PeekBodyLayer;
+use reattempt::{PeekBodyLayer, ReplayBody};
 use reattempt_faults::{End, Reply, Script, Server};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
@@ -35,6 +36,12 @@ fn http1(chunked: bool) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
+fn http_client(http2: bool) -> Client<HttpConnector, ReplayBody<Full>> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    Client::builder(TokioExecutor::new()).http2_only(http2).build(connector)
+}
+
 async fn fetch<S, B>(client: &S, request: Request<Full>) -> Result<Bytes, BoxError>
 where
     S: Service<Request<Full>, Response = Response<B>, Error: Into<BoxError>> + Clone,
@@ -47,7 +54,7 @@ where
 
 /// Every call that breaks at a byte of the first response gets the whole of the second.
 async fn breaks_at_every_byte(server: &Server, cuts: usize, http2: bool) {
-    let http = Client::builder(TokioExecutor::new()).http2_only(http2).build_http();
+    let http = http_client(http2);
     let client = retries().layer(PeekBodyLayer::new().layer(http));
     for cut in 0..cuts {
         let method = ["GET", "PUT"][cut % 2];
@@ -119,7 +126,7 @@ async fn keyed_post_is_whole() {
     let cut = Reply::raw([&head[..], &body[..500]].concat()).end_with(End::Reset);
     let whole = Reply::raw([&head[..], &body].concat());
     let server = Server::http1([cut, whole]).await.unwrap();
-    let client = retries().layer(PeekBodyLayer::new().layer(Client::builder(TokioExecutor::new()).build_http()));
+    let client = retries().layer(PeekBodyLayer::new().layer(http_client(false)));
     let mut request = request("POST", &server.url("/order"));
     request.headers_mut().insert("idempotency-key", "\"1\"".parse().unwrap());
     assert_eq!(fetch(&client, request).await.unwrap(), content());
@@ -137,7 +144,7 @@ async fn post_without_key_is_sent_once() {
             true => Server::http2([cut]).await.unwrap(),
             false => Server::http1([cut]).await.unwrap(),
         };
-        let http = Client::builder(TokioExecutor::new()).http2_only(http2).build_http();
+        let http = http_client(http2);
         let client = retries().layer(PeekBodyLayer::new().layer(http));
         let response = client.oneshot(request("POST", &server.url("/pay"))).await.unwrap();
         let report = reattempt::Report::of(&response).expect("a report").to_string();
@@ -145,4 +152,19 @@ async fn post_without_key_is_sent_once() {
         assert!(response.into_body().collect().await.is_err(), "{end:?}");
         server.ledger().no_unsafe_repeat().at_most_attempts(1);
     }
+}
+
+/// The body of a refused response was read to its end, so its connection is used again. It is longer than what would be
+/// drained.
+// B-14
+#[tokio::test]
+async fn refused_body_frees_the_connection() {
+    let refused = Reply::status(StatusCode::SERVICE_UNAVAILABLE).body(vec![b'x'; 40_000]);
+    let server = Server::http1([refused, Reply::default().body("well")]).await.unwrap();
+    let client = retries().layer(PeekBodyLayer::new().layer(http_client(false)));
+    assert_eq!(fetch(&client, request("GET", &server.url("/"))).await.unwrap(), "well");
+    let arrivals = server.ledger().arrivals();
+    let connections: Vec<_> = arrivals.iter().map(|arrival| arrival.connection).collect();
+    assert_eq!(connections.len(), 2);
+    assert_eq!(connections[0], connections[1]);
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use reattempt::RetryLayer;
-use reattempt::RetryPolicy;
+use reattempt::schedule::Constant;
+use reattempt::{Http, RetryLayer, RetryPolicy};
 use reattempt_control::RetryBudget;
 use tokio::time::{Sleep, sleep};
 use tower::Service;
@@ -119,13 +119,9 @@ pub(crate) fn response(status: u16, body: Scripted) -> Response<Scripted> {
 }
 
 /// Three attempts without delays.
-pub(crate) fn retries() -> RetryLayer {
-    RetryLayer::new(
-        RetryPolicy::http()
-            .budget(RetryBudget::unlimited())
-            .backoff(reattempt::schedule::Exponential::no_jitter(Duration::ZERO))
-            .seed(1),
-    )
+pub(crate) fn retries() -> RetryLayer<RetryPolicy<Http, Constant>> {
+    let policy = RetryPolicy::http().budget(RetryBudget::unlimited()).backoff(Constant::new(Duration::ZERO));
+    RetryLayer::new(policy)
 }
 
 pub(crate) fn request(method: &str, url: &str) -> Request<Full> {

@@ -1,9 +1,11 @@
 //! Rules for the bodies of AWS services.
 
+#[cfg(feature = "json")]
 use http::HeaderMap;
 use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 use reattempt_http::xml_error_code;
 
+#[cfg(feature = "json")]
 use super::json_text;
 use crate::call::outcome::Outcome;
 
@@ -61,6 +63,7 @@ const TRANSIENT: [&str; 6] = [
 ///     .layer(RetryLayer::new(RetryPolicy::http().profile(profile::aws())))
 ///     .layer(PeekBodyLayer::new().classify(classify::aws_json));
 /// ```
+#[cfg(feature = "json")]
 pub fn aws_json(outcome: Outcome<'_>) -> Option<Classification> {
     let (status, headers, body) = (outcome.status()?, outcome.headers()?, outcome.body()?);
     if status.is_success() {
@@ -72,6 +75,7 @@ pub fn aws_json(outcome: Outcome<'_>) -> Option<Classification> {
     verdict_of(code.split(':').next().unwrap_or_default().trim())
 }
 
+#[cfg(feature = "json")]
 fn error_type(headers: &HeaderMap) -> Option<String> {
     Some(headers.get("x-amzn-errortype")?.to_str().ok()?.to_owned())
 }
@@ -91,7 +95,7 @@ fn error_type(headers: &HeaderMap) -> Option<String> {
 /// look like one.
 ///
 /// Sources: [CompleteMultipartUpload](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html),
-/// [CopyObject](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html), and those of [`aws_json`].
+/// [CopyObject](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html), and those of `aws_json`.
 ///
 /// ```
 /// use std::time::Duration;

@@ -2,6 +2,7 @@
 //! reads these.
 
 mod aws;
+#[cfg(feature = "json")]
 mod bodies;
 
 use std::time::{Duration, SystemTime};
@@ -9,11 +10,16 @@ use std::time::{Duration, SystemTime};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
-use reattempt_http::{Hints, json_any};
+use reattempt_http::Hints;
+#[cfg(feature = "json")]
+use reattempt_http::json_any;
 
 use super::Outcome;
 
-pub use aws::{aws_json, aws_xml};
+#[cfg(feature = "json")]
+pub use aws::aws_json;
+pub use aws::aws_xml;
+#[cfg(feature = "json")]
 pub use bodies::{bulk_all_rejected, connect, google, shopify, slack, stripe};
 
 /// Classifies GitHub's rate-limit responses. Returns `None` for all other outcomes.
@@ -24,7 +30,8 @@ pub use bodies::{bulk_all_rejected, connect, google, shopify, slack, stripe};
 /// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
 /// | 403 or 429 without `retry-after`, whose body names a secondary rate limit | not processed | at least 60 s |
 ///
-/// The last row needs the body, so it applies where the classifier is a rule of a `PeekBodyLayer`, too.
+/// The last row needs the body: it applies where the classifier is also a rule of a `PeekBodyLayer`, with the feature
+/// `json`.
 ///
 /// Any other 403 is left to the default rules, which classify it as permanent: the caller lacks a permission. GitHub
 /// refuses a request before processing it, so a POST may be sent again.
@@ -49,7 +56,7 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
         remaining.any(|value| value.as_bytes().trim_ascii() == b"0")
     };
     let may_be_secondary = matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
-    let secondary = may_be_secondary && !headers.contains_key(RETRY_AFTER) && is_secondary(outcome);
+    let secondary = may_be_secondary && !headers.contains_key(RETRY_AFTER) && outcome.body().is_some_and(is_secondary);
     let limited = match status {
         StatusCode::TOO_MANY_REQUESTS => true,
         StatusCode::FORBIDDEN => secondary || headers.contains_key(RETRY_AFTER) || exhausted(),
@@ -68,11 +75,15 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
 const SECONDARY: Duration = Duration::from_secs(60);
 
 /// Returns `true` if the body names a secondary rate limit.
-fn is_secondary(outcome: Outcome<'_>) -> bool {
-    outcome.body().is_some_and(|body| {
-        json_any(body, &["message"], &mut |message| message.contains("secondary rate limit"))
-            || json_any(body, &["documentation_url"], &mut |url| url.contains("secondary-rate-limits"))
-    })
+#[cfg(feature = "json")]
+fn is_secondary(body: &[u8]) -> bool {
+    json_any(body, &["message"], &mut |message| message.contains("secondary rate limit"))
+        || json_any(body, &["documentation_url"], &mut |url| url.contains("secondary-rate-limits"))
+}
+
+#[cfg(not(feature = "json"))]
+fn is_secondary(_: &[u8]) -> bool {
+    false
 }
 
 /// Classifies the responses of a Kubernetes API server. Returns `None` for outcomes that are left to the default rules.
@@ -109,7 +120,8 @@ pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
 /// | every 5xx | transient |
 /// | 429 whose body names an empty account: an `error.type` or `error.code` of `insufficient_quota`, `credit_balance_exhausted`, `organization_spend_limit_exceeded`, `project_spend_limit_exceeded` or `organization_usage_limit_exceeded` | permanent |
 ///
-/// The last row needs the body, so it applies where the classifier is a rule of a `PeekBodyLayer`, too.
+/// The last row needs the body: it applies where the classifier is also a rule of a `PeekBodyLayer`, with the feature
+/// `json`.
 ///
 /// By default, a 408 is transient, and a request that gets a 429 counts as not processed. Even without a classifier,
 /// `retry-after-ms`, `Retry-After` and `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
@@ -127,6 +139,7 @@ pub fn openai(outcome: Outcome<'_>) -> Option<Classification> {
 }
 
 /// Returns `true` if the body of a 429 names an empty account, which no retry fills.
+#[cfg(feature = "json")]
 fn is_account_empty(body: &[u8]) -> bool {
     const EMPTY: [&str; 5] = [
         "insufficient_quota",
@@ -138,7 +151,13 @@ fn is_account_empty(body: &[u8]) -> bool {
     ["type", "code"].iter().any(|name| json_any(body, &["error", name], &mut |value| EMPTY.contains(&value)))
 }
 
+#[cfg(not(feature = "json"))]
+fn is_account_empty(_: &[u8]) -> bool {
+    false
+}
+
 /// Returns the first value at a path.
+#[cfg(feature = "json")]
 fn json_text(body: &[u8], path: &[&str]) -> Option<String> {
     let mut text = None;
     let keep = &mut |value: &str| {
