@@ -110,6 +110,7 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/fallback/src/grpc/", "its part of this layer"),
     ("crates/guard/src/grpc.rs", "its part of this layer"),
     ("crates/guard/src/shed/grpc.rs", "its part of this layer"),
+    ("crates/peek-body/src/settings.rs", "the content types of streams, gRPC's among them"),
     ("crates/reattempt/src/grpc.rs", "the page of its names"),
     ("crates/reattempt/src/guide/mod.rs", "a page for each client, tonic's among them"),
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reattempt_core::{Classification, Classifier};
 use reattempt_engine::classify::Outcome;
-use reattempt_engine::wall::in_use;
+use reattempt_engine::wall::BodyVerdict;
 use tower_layer::Layer;
 
 use super::PeekBody;
@@ -45,7 +45,7 @@ pub struct PeekBodyLayer {
 impl PeekBodyLayer {
     /// Creates a layer with the default bounds and without rules.
     pub fn new() -> Self {
-        in_use::BODIES.begin();
+        BodyVerdict::begin();
         Self { settings: Settings::default() }
     }
 
@@ -85,7 +85,7 @@ impl PeekBodyLayer {
     /// Adds a rule that judges responses by their whole body. Rules are asked in the order in which they were added.
     ///
     /// The rule gets the head, the [body](Outcome::body) and the [method](Outcome::method). If it returns `None`, the
-    /// next rule or the head decides. [`classify`](mod@reattempt_engine::classify) has the rules of well-known services.
+    /// next rule or the head decides. [`classify`](mod@reattempt_engine::classify) has the rules of services.
     ///
     /// The rule is not asked if the body is longer than the bounds, broke, or has a `content-encoding`.
     ///

@@ -1,8 +1,8 @@
 //! Response bodies that are read as part of their attempt.
 //!
-//! A client returns a response as soon as its head has arrived. If the body then breaks, the caller gets an error that no
-//! retry layer has seen. And some servers report in the body what others report in the status: S3 an error behind a 200,
-//! DynamoDB a throttle behind a 400. [`PeekBodyLayer`] reads short bodies before it returns the response:
+//! A client returns a response as soon as its head has arrived. If the body then breaks, the caller gets an error that
+//! no retry layer has seen. And some servers report in the body what others report in the status: S3 an error behind a
+//! 200, DynamoDB a throttle behind a 400. [`PeekBodyLayer`] reads short bodies before it returns the response:
 //!
 //! ```
 //! # #[cfg(feature = "reqwest")] {

@@ -179,7 +179,7 @@ mod tests {
 
     // B-3
     #[test]
-    fn without_runtime_only_known_lengths_are_held() {
+    fn without_runtime_known_length_is_held() {
         let settings = Settings::default();
         assert!(plan(&settings, 200, "text/plain", Some(9), false).is_some());
         assert_eq!(plan(&settings, 200, "text/plain", None, false), None);

@@ -23,6 +23,11 @@ enum Kind {
 }
 
 impl BodyVerdict {
+    /// Records that the process has a layer that adds verdicts. Before that, none is looked for.
+    pub fn begin() {
+        in_use::BODIES.begin();
+    }
+
     /// Creates the verdict of a rule on the whole body.
     pub const fn judged(classification: Classification) -> Self {
         Self(Kind::Judged(classification))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub static ENDPOINTS: InUse = InUse::new();
 
 /// Layers that read response bodies. Without one, no verdict is looked for.
-pub static BODIES: InUse = InUse::new();
+pub(crate) static BODIES: InUse = InUse::new();
 
 /// Guards, which judge the attempts that time limits end. Without one, no upload is watched.
 pub static GUARDS: InUse = InUse::new();

@@ -53,7 +53,7 @@ async fn last_break_is_reqwests_error() {
     assert!(error.is_body() || error.is_decode(), "{error:?}");
 }
 
-/// What is not held is handed on as it is.
+/// A body that is not held is handed on as it is.
 // BI-2
 #[tokio::test]
 async fn long_body_is_unchanged() {
