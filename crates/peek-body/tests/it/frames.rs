@@ -44,7 +44,7 @@ fn trailers() -> Step {
     Step::Trailers(HeaderMap::from_iter([(http::header::ETAG, "\"1\"".parse().unwrap())]))
 }
 
-// BI-2, B-8
+// BI-2, B-1, B-8
 #[tokio::test(start_paused = true)]
 async fn body_is_that_of_bare_client() {
     let wait = |ms| Step::Wait(Duration::from_millis(ms));

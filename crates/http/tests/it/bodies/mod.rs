@@ -36,13 +36,13 @@ const PARTS: [&str; 24] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // BI-6
+    // BI-6, BI-9
     #[test]
     fn readers_of_any_bytes_are_total(data in vec(any::<u8>(), 0..200)) {
         readers::check(&data);
     }
 
-    // BI-6
+    // BI-6, BI-9
     #[test]
     fn readers_of_nearly_valid_bodies_are_total(parts in vec(0..PARTS.len(), 0..60)) {
         let body: String = parts.into_iter().map(|part| PARTS[part]).collect();
