@@ -16,6 +16,8 @@ mod head;
 mod layers;
 mod once;
 mod operation;
+#[cfg(feature = "layers")]
+mod peek_body;
 #[cfg(feature = "peers")]
 mod schedule;
 mod settings;
@@ -87,6 +89,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         body::ROWS,
         #[cfg(feature = "layers")]
         layers::ROWS,
+        #[cfg(feature = "layers")]
+        peek_body::ROWS,
         #[cfg(feature = "telemetry")]
         telemetry::ROWS,
     ];

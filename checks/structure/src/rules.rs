@@ -84,6 +84,7 @@ pub(crate) const GENERIC: &[&str] = &[
     "crates/engine/src/",
     "crates/fallback/src/",
     "crates/guard/src/",
+    "crates/peek-body/src/",
     "crates/reattempt/src/",
     "crates/resume/src/",
     "crates/telemetry/src/",
@@ -119,6 +120,7 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/fallback/src/grpc/", "its part of this layer"),
     ("crates/guard/src/grpc.rs", "its part of this layer"),
     ("crates/guard/src/shed/grpc.rs", "its part of this layer"),
+    ("crates/peek-body/src/settings.rs", "the content types of streams, gRPC's among them"),
     ("crates/reattempt/src/grpc.rs", "the page of its names"),
     ("crates/reattempt/src/guide/mod.rs", "a page for each client, tonic's among them"),
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
@@ -150,7 +152,8 @@ pub(crate) const LAYERED: &str = "crates/engine";
 
 /// The crate that users depend on, and the crates whose items it exports, by folder.
 pub(crate) const FACADE: &str = "crates/reattempt";
-pub(crate) const BELOW_FACADE: &[&str] = &["endpoints", "engine", "fallback", "guard", "resume", "telemetry"];
+pub(crate) const BELOW_FACADE: &[&str] =
+    &["endpoints", "engine", "fallback", "guard", "peek-body", "resume", "telemetry"];
 
 /// The imports from a module of that crate that no layer forbids, each pair with its reason.
 pub(crate) const FORBIDDEN: &[(&str, &str, &str)] = &[

@@ -18,6 +18,12 @@
 //!
 //! [`retry`](crate::retry()), which retries any other operation, accepts a profile directly.
 //!
+//! Some services report failures in the body of a response. The profiles [`aws`], [`github`], [`google`], [`openai`]
+//! and [`stripe`] have a rule of that name for it in [`classify`](crate::classify), for AWS `aws_json` and `aws_xml`.
+//! It needs a [`PeekBodyLayer`][layer], which reads the body, and mostly the feature `json`.
+//!
+//! [layer]: https://docs.rs/reattempt/latest/reattempt/struct.PeekBodyLayer.html
+//!
 //! | profile | delays | attempts | elapsed time |
 //! |---|---|---|---|
 //! | [`standard`] | full jitter, 100 ms doubling to 5 s | 3 | 30 s |

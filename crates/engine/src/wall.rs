@@ -21,6 +21,7 @@ pub use self::http::*;
 mod http {
     pub use crate::accessors::inner_accessors;
     pub use crate::call::attempt_terms::{AttemptTerms, arrived};
+    pub use crate::call::body_verdict::BodyVerdict;
     pub use crate::call::cut_off::CutOff;
     pub use crate::call::layer_terms::LayerTerms;
     pub use crate::call::method::MethodOverrides;

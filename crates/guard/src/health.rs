@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use http::StatusCode;
+use http::{Extensions, StatusCode};
 use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Evidence, ServerHint, Signs};
-use reattempt_engine::wall::fault_of_error;
+use reattempt_engine::wall::{BodyVerdict, fault_of_error};
 
 /// The statuses of a server that does not accept calls, or does not finish them in time.
 pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
@@ -55,9 +55,11 @@ pub(crate) fn of_classification(
     Judged::new(Evidence::of(&signs).health, classification.hint)
 }
 
-/// Returns the health of a response with a permanent verdict.
-pub(super) fn of_status(status: StatusCode) -> Health {
+/// Returns the health of a response with a permanent verdict. If a rule judged its whole body, the server did its work,
+/// whatever the status: an empty account is no sign of load.
+pub(super) fn of_status(status: StatusCode, extensions: &Extensions) -> Health {
     match status {
+        _ if BodyVerdict::of(extensions).is_some_and(|body| body.classification().is_some()) => Health::Served,
         StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => Health::Unavailable,
         // These depend on the request. If they counted, one caller could open a breaker for all callers.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{Extensions, HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::Classification;
 use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
@@ -23,9 +23,10 @@ pub(super) fn served_by_status(
     http: &Http,
     status: StatusCode,
     headers: &HeaderMap,
+    extensions: &Extensions,
     options: Option<&CallOptions>,
 ) -> Option<Judged> {
-    let is_plain = http.is_plain_success(status, options);
+    let is_plain = http.is_plain_success(status, extensions, options);
     is_plain.then(|| Judged { quota: http.quota(headers), ..Judged::SERVED })
 }
 
@@ -110,7 +111,7 @@ where
 
     #[inline]
     fn served(&self, response: &Response<B>, options: Option<&CallOptions>) -> Option<Judged> {
-        served_by_status(self, response.status(), response.headers(), options)
+        served_by_status(self, response.status(), response.headers(), response.extensions(), options)
     }
 
     fn health(
@@ -119,7 +120,7 @@ where
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
         let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
-        let permanent = outcome.map(|response| || health::of_status(response.status()));
+        let permanent = outcome.map(|response| || health::of_status(response.status(), response.extensions()));
         let judged = of_classification(&classification, UNAVAILABLE_STATUSES, permanent);
         let quota = outcome.ok().and_then(|response| self.quota(response.headers()));
         (classification, Judged { quota, ..judged })

@@ -21,7 +21,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
 
     #[inline]
     fn served(&self, response: &Response, options: Option<&CallOptions>) -> Option<Judged> {
-        served_by_status(self, response.status(), response.headers(), options)
+        served_by_status(self, response.status(), response.headers(), response.extensions(), options)
     }
 
     fn health(
@@ -30,7 +30,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
         let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
-        let permanent = outcome.map(|response| || health::of_status(response.status()));
+        let permanent = outcome.map(|response| || health::of_status(response.status(), response.extensions()));
         let judged = of_classification(&classification, UNAVAILABLE_STATUSES, permanent);
         let quota = outcome.ok().and_then(|response| self.quota(response.headers()));
         (classification, Judged { quota, ..judged })

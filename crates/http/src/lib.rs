@@ -10,6 +10,7 @@
 //! | the headers of a refused response | [`Hints::read`], then [`Hinted::classification`] |
 //! | both at once, with the default hints | [`classification_of_response`] |
 //! | an error from the client | [`verdict_of_error`]; [`fault_of_error`] shows if it is not the server's fault |
+//! | the body of a response | [`xml_error_code`], `json_any` (feature `json`) |
 //! | a request, to find out if it may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
 //! ```
@@ -34,6 +35,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod body_text;
 mod hints;
 mod idempotency;
 mod repeatable;
@@ -41,9 +43,13 @@ mod response;
 mod status;
 mod transport;
 
+#[cfg(feature = "json")]
+#[cfg_attr(docsrs, doc(cfg(feature = "json")))]
+pub use body_text::json_any;
+pub use body_text::xml_error_code;
 pub use hints::{Hinted, Hints};
 pub use idempotency::{IDEMPOTENCY_KEY, new_idempotency_key};
 pub use repeatable::{is_head_repeatable, is_repeatable};
 pub use response::classification_of_response;
 pub use status::verdict_of_status;
-pub use transport::{fault_of_error, is_of_http2, reset_reason, undone, verdict_of_error};
+pub use transport::{fault_of_error, is_of_http2, reset_reason, undone, verdict_of_error, view_error};

@@ -57,6 +57,7 @@
 //! | `http` | layers for HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
 //! | `hyper` | classifies errors from hyper, hyper-util and h2 | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
+//! | `json` | rules for the JSON bodies of well-known services, with a [`PeekBodyLayer`] | serde_json 1 | off |
 //! | `reqwest-blocking` | HTTP's rules for `reqwest::blocking` in [`retry_blocking`](operation::retry_blocking) | reqwest 0.13 | off |
 //! | `ureq` | classifies errors from ureq, for the same | ureq 3.5 | off |
 //! | `grpc` | supports gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
@@ -91,6 +92,7 @@
 //! | a second attempt in parallel to a slow one | [`hedge`] |
 //! | losers and timed-out attempts over HTTP/2 | [`linger`] |
 //! | a substitute response for a failed call | [`fallback`] |
+//! | responses whose body breaks, or contains the error | [`peek_body`] |
 //! | downloads that continue after a broken connection | [`resume`] |
 //! | retries on new connections, for pools of dead ones | [`fresh`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
@@ -115,6 +117,8 @@ pub mod guide;
 #[cfg(feature = "http")]
 pub mod order;
 #[cfg(feature = "http")]
+pub mod peek_body;
+#[cfg(feature = "http")]
 pub mod policies;
 #[cfg(feature = "http")]
 pub mod standard;
@@ -137,6 +141,9 @@ pub use reattempt_engine::{
 pub use reattempt_engine::{
     Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, fresh, hedge, linger, protocol,
 };
+#[cfg(feature = "http")]
+#[doc(inline)]
+pub use reattempt_peek_body::PeekBodyLayer;
 #[cfg(all(feature = "http", any(feature = "opentelemetry", feature = "tracing")))]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "opentelemetry", feature = "tracing"))))]
 #[doc(inline)]

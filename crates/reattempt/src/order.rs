@@ -17,12 +17,13 @@
 //! | 9 | hedging ([`HedgeLayer`](reattempt_engine::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
 //! | 10 | guards ([`GuardLayer`](reattempt_guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and fits into the call's remaining time. A hedge does not wait: if it is refused, the attempts in flight continue |
 //! | 11 | several servers ([`EndpointsLayer`](reattempt_endpoints::EndpointsLayer), [`Balanced`](reattempt_endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that the call has not tried. A guard outside this layer has one state for the whole service; a guard inside it has one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
-//! | 12 | `Buffer` | its clones share one worker, and its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
-//! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
-//! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
-//! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
-//! | 17 | reading late answers ([`LingerLayer`](reattempt_engine::linger::LingerLayer)), for hedges and attempt timeouts over HTTP/2 | only the client's own future can go on in the background after a layer has dropped it |
+//! | 12 | reading short bodies ([`PeekBodyLayer`](crate::PeekBodyLayer)) | inside everything that judges responses, so that a body that breaks is a failed attempt for all of it. Decoders and limits on the time between two frames of a *short* body belong inside: what is read here has ended before the layer of row 7 begins. The layers below need not know |
+//! | 13 | `Buffer` | its clones share one worker, and its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
+//! | 14 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
+//! | 15 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
+//! | 16 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 17 | other load balancing, reconnecting | an endpoint is picked for every attempt |
+//! | 18 | reading late answers ([`LingerLayer`](reattempt_engine::linger::LingerLayer)), for hedges and attempt timeouts over HTTP/2 | only the client's own future can go on in the background after a layer has dropped it |
 //! | innermost | the client, or one with a pool and one without ([`FreshRetries`](reattempt_engine::fresh::FreshRetries)) | no layer that sends later is between them and the retry layer |
 //!
 //! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit

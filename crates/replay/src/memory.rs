@@ -215,6 +215,17 @@ impl ReplayCharge {
     }
 }
 
+impl ReplayCharge {
+    /// Adds `bytes` to the charge. Returns `false` if the memory has no room for them.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let granted = self.memory.take(bytes);
+        if granted {
+            self.bytes += bytes;
+        }
+        granted
+    }
+}
+
 impl Drop for ReplayCharge {
     fn drop(&mut self) {
         self.memory.give_back(self.bytes);

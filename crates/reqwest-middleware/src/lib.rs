@@ -86,7 +86,7 @@
 //! | no other 4xx is retried | kept, except that 425 (Too Early) is retried |
 //! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` can mark all requests |
 //! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for repeatable requests; if redirects are off in reqwest and in `Http::redirects_below`, a failed connection is retried for all requests |
-//! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends when the response head arrives |
+//! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends when the response head arrives. A [`PeekBodyLayer`](reattempt::PeekBodyLayer) inside the retries changes that |
 //! | an error from reqwest's builder or redirects is not retried | kept |
 //! | an error from a later middleware is never retried | changed: it is retried if its source chain contains a known transport error |
 //! | `build_with_max_retries(n)` | `max_attempts(n + 1)` |

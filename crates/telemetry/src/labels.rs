@@ -5,11 +5,11 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::uri::Authority;
-use http::{Response, StatusCode, Version};
+use http::{Extensions, Response, StatusCode, Version};
 use reattempt_core::FailureKind;
 use reattempt_engine::TimedOut;
 use reattempt_engine::classify::RequestView;
-use reattempt_engine::wall::{causes, is_refused_here, verdict_of_error};
+use reattempt_engine::wall::{BodyVerdict, causes, is_refused_here, verdict_of_error};
 
 /// The label for all other values.
 pub(super) const OTHER: &str = "_OTHER";
@@ -97,11 +97,19 @@ pub(super) fn error_type(error: &(dyn Error + 'static)) -> &'static str {
 pub trait ResponseHead {
     #[doc(hidden)]
     fn head(&self) -> (StatusCode, Version);
+
+    /// Returns the error type of a body that broke while it was read as part of the attempt.
+    #[doc(hidden)]
+    fn broke(&self) -> Option<&'static str>;
 }
 
 impl<B> ResponseHead for Response<B> {
     fn head(&self) -> (StatusCode, Version) {
         (self.status(), self.version())
+    }
+
+    fn broke(&self) -> Option<&'static str> {
+        type_of_break(self.extensions())
     }
 }
 
@@ -110,6 +118,15 @@ impl ResponseHead for reqwest::Response {
     fn head(&self) -> (StatusCode, Version) {
         (self.status(), self.version())
     }
+
+    fn broke(&self) -> Option<&'static str> {
+        type_of_break(self.extensions())
+    }
+}
+
+fn type_of_break(extensions: &Extensions) -> Option<&'static str> {
+    let failure = BodyVerdict::of(extensions)?.failure()?;
+    Some(if failure.kind() == FailureKind::Timeout { "timeout" } else { "network" })
 }
 
 /// Returns a version as a label.

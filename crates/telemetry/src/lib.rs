@@ -80,7 +80,7 @@ const SERVERS: usize = 100;
 /// | `server.address`, `server.port` | from the request's URI; with several [base URLs][endpoints], from the chosen endpoint |
 /// | `http.response.status_code` | the status, if there was a response |
 /// | `network.protocol.version` | `1.1` or `2`, if there was a response |
-/// | `error.type` | a status of 400 or above; `timeout`, `connect`, `network`, `refused` (by a guard of this client), `cancelled`, or else `_OTHER` |
+/// | `error.type` | a status of 400 or above; `timeout`, `connect`, `network` (also for a body that a `PeekBodyLayer` saw break), `refused` (by a guard of this client), `cancelled`, or else `_OTHER` |
 /// | `http.request.resend_count` (spans) | the number of earlier attempts of the call; on the span of a call, the number of attempts after the first |
 /// | `reattempt.endpoint` (spans) | the name of the [endpoint][endpoints] of an attempt that a retry or hedge layer sent |
 /// | `url.full` (spans) | the URL without userinfo and query, which may contain credentials |

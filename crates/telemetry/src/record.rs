@@ -65,9 +65,14 @@ impl Record {
     }
 
     /// Ends the record with a response head.
-    pub(super) fn responded(mut self, (status, version): (StatusCode, Version)) {
+    ///
+    /// `broke` is the error type of a body that broke while it was read as part of the attempt.
+    pub(super) fn responded(mut self, (status, version): (StatusCode, Version), broke: Option<&'static str>) {
         self.head = Some((status, version));
-        self.error = (status.as_u16() >= 400).then(|| status.as_str().to_owned().into());
+        self.error = match status.as_u16() >= 400 {
+            true => Some(status.as_str().to_owned().into()),
+            false => broke.map(Into::into),
+        };
     }
 
     /// Ends the record with an error type.

@@ -70,7 +70,7 @@ where
             let result = result.map_err(Mode::own);
             if let Some(record) = this.record.take() {
                 match &result {
-                    Ok(response) => record.responded(response.head()),
+                    Ok(response) => record.responded(response.head(), response.broke()),
                     Err(error) => record.failed(error_type(Mode::view(error))),
                 }
             }

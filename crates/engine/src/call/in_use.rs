@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Sets of endpoints. Without one, no frame is opened.
 pub static ENDPOINTS: InUse = InUse::new();
 
+/// Layers that read response bodies. Without one, no verdict is looked for.
+pub(crate) static BODIES: InUse = InUse::new();
+
 /// Guards, which judge the attempts that time limits end. Without one, no upload is watched.
 pub static GUARDS: InUse = InUse::new();
 

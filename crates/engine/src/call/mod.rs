@@ -3,6 +3,8 @@
 
 #[cfg(feature = "http")]
 pub(crate) mod attempt_terms;
+#[cfg(feature = "http")]
+pub(crate) mod body_verdict;
 pub(crate) mod causes;
 pub mod clock;
 pub(crate) mod context;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use reattempt_core::Classification;
 
 use super::errors;
@@ -35,6 +35,8 @@ pub type ProfileClassifier = fn(Outcome<'_>) -> Option<Classification>;
 pub struct Outcome<'a> {
     end: End<'a>,
     request: Option<RequestView<'a>>,
+    method: Option<&'a Method>,
+    body: Option<&'a [u8]>,
 }
 
 #[derive(Clone, Copy)]
@@ -46,18 +48,44 @@ enum End<'a> {
 impl<'a> Outcome<'a> {
     /// Creates the outcome of an attempt that ended with this response head.
     pub const fn of_response(status: StatusCode, headers: &'a HeaderMap) -> Self {
-        Self { end: End::Response { status, headers }, request: None }
+        Self { end: End::Response { status, headers }, request: None, method: None, body: None }
     }
 
     /// Creates the outcome of an attempt that ended with this error.
     pub const fn of_error(error: &'a (dyn Error + 'static)) -> Self {
-        Self { end: End::Error(error), request: None }
+        Self { end: End::Error(error), request: None, method: None, body: None }
     }
 
     /// Adds the request, if it was saved.
     #[must_use]
     pub fn with_request(self, request: impl Into<Option<RequestView<'a>>>) -> Self {
         Self { request: request.into(), ..self }
+    }
+
+    /// Adds the method of the request, for layers that do not save requests.
+    #[must_use]
+    pub const fn with_method(self, method: &'a Method) -> Self {
+        Self { method: Some(method), ..self }
+    }
+
+    /// Adds the whole body of the response.
+    #[must_use]
+    pub const fn with_body(self, body: &'a [u8]) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    /// Returns the whole body of the response, in the rules of a [`PeekBodyLayer`][layer]. In all other classifiers, it
+    /// is `None`.
+    ///
+    /// [layer]: https://docs.rs/reattempt/latest/reattempt/struct.PeekBodyLayer.html
+    pub fn body(&self) -> Option<&'a [u8]> {
+        self.body
+    }
+
+    /// Returns the method of the request, such as `GET`, if it is known: in the rules of a `PeekBodyLayer`, and where
+    /// the [request](Self::request) is.
+    pub fn method(&self) -> Option<&'a str> {
+        self.method.map(Method::as_str).or_else(|| self.request.map(|request| request.method()))
     }
 
     /// Returns the status of the response, if there is one.

@@ -25,7 +25,6 @@ use tower::retry::Policy;
 use super::RetryPolicy;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::context::CallContext;
-use crate::call::errors::chain;
 use crate::call::progress::{Progress, report_end};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
@@ -220,7 +219,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
                     let started = context.started.unwrap_or(now);
                     Box::new(Progress::new(&self.settings, context, started, destination.as_str().into()))
                 });
-                let reported = (None, outcome.err().map(chain));
+                let reported = (None, Http::error_text(outcome));
                 match progress.failed(&self.settings, context, now, attempt, reported) {
                     Ok(granted) => {
                         request.body().cancel_others();

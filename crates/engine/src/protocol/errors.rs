@@ -2,10 +2,12 @@
 
 use std::error::Error;
 
+use http::Extensions;
 use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 
-use crate::call::errors::causes;
+use crate::call::body_verdict::BodyVerdict;
+use crate::call::errors::{causes, chain};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
 /// Returns the verdict for an error of an HTTP client, or for a timeout of tower, tokio or this crate. If a layer of
@@ -48,4 +50,12 @@ pub(crate) fn not_sent() -> Classification {
 /// Returns the guard's refusal, if a guard refused the attempt.
 pub fn refusal_in(error: &(dyn Error + 'static)) -> Option<Refused> {
     causes(error).find_map(|error| error.downcast_ref()).copied()
+}
+
+/// Returns the text of the error that ended an attempt or broke the body of its response.
+pub(super) fn error_text(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> Option<Box<str>> {
+    match outcome {
+        Ok(extensions) => BodyVerdict::of(extensions)?.error().map(Box::from),
+        Err(error) => Some(chain(error)),
+    }
 }

@@ -13,6 +13,7 @@ use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayLimits, SavedHead, SourceWatch};
 use tower::BoxError;
 
+use super::errors::error_text;
 use super::{
     Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay,
     RequestProtocol, Saved, proof, witness,
@@ -264,7 +265,9 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         saved: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
-            Ok(response) if self.is_plain_success(response.status(), options) => Verdict::Success.into(),
+            Ok(response) if self.is_plain_success(response.status(), response.extensions(), options) => {
+                Verdict::Success.into()
+            }
             outcome => self.classify_message(outcome, options, saved),
         }
     }
@@ -281,6 +284,10 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
 
     fn code(response: &Response<B>) -> Option<u16> {
         Some(response.status().as_u16())
+    }
+
+    fn error_text(outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> Option<Box<str>> {
+        error_text(outcome.map(Response::extensions))
     }
 
     fn drain(&self, response: Response<B>) -> (DrainBody<B>, Option<RefusedResponse>) {
@@ -302,7 +309,10 @@ impl Http {
         saved: Option<&impl Saved>,
     ) -> Classification {
         let judged = match outcome {
-            Ok(response) => self.classify_response(response.status(), response.headers(), options, saved),
+            Ok(response) => {
+                let (status, headers) = (response.status(), response.headers());
+                self.classify_response(status, headers, response.extensions(), options, saved)
+            }
             Err(error) => self.classify_error(error, options, saved),
         };
         let outcome = outcome.map(Response::extensions);

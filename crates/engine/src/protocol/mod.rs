@@ -19,6 +19,7 @@ use reattempt_replay::{ReplayBody, SourceWatch};
 
 use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
+use crate::call::errors::chain;
 #[doc(hidden)]
 pub use crate::call::finish::Finish;
 use crate::call::in_use;
@@ -220,6 +221,12 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     fn code(response: &Response) -> Option<u16> {
         None
+    }
+
+    /// Returns the text of the error that ended an attempt, without credentials.
+    #[doc(hidden)]
+    fn error_text(outcome: Result<&Response, &(dyn Error + 'static)>) -> Option<Box<str>> {
+        outcome.err().map(chain)
     }
 
     /// Starts to drain `response`, and returns its head if the protocol keeps it.

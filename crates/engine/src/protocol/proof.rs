@@ -15,6 +15,7 @@ use reattempt_replay::ReplayBody;
 use super::Saved;
 use super::errors::{is_refused_here, refusal_in};
 use super::failed::{BackupFailed, FellBack};
+use crate::call::body_verdict::BodyVerdict;
 use crate::call::errors::causes;
 use crate::call::timed_out::TimedOut;
 
@@ -33,6 +34,8 @@ pub struct OutcomeFacts {
     pub fault: Option<Fault>,
     /// `true` if the response comes from a server and not from an inner layer.
     pub responded: bool,
+    /// `true` if the body of the response broke while it was read as part of the attempt.
+    pub broke: bool,
     /// `true` if an inner fallback replaced the server's outcome. Another server may then have processed the request.
     pub from_fallback: bool,
 }
@@ -42,15 +45,21 @@ impl OutcomeFacts {
     #[inline]
     pub(crate) fn of(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> Self {
         let undone = outcome.err().and_then(undone);
-        Self { undone, from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
+        let body = outcome.ok().and_then(BodyVerdict::of);
+        let broke = body.is_some_and(|body| body.failure().is_some());
+        Self { undone, broke, from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
     }
 
-    /// Returns the facts without a replacement if the verdict does not permit one. The connection may have belonged to
+    /// Returns the facts under a verdict. If the verdict is that of a body that broke, no server has responded.
+    ///
+    /// There is no replacement if the verdict does not permit one. The connection may have belonged to
     /// a later hop, or a classifier has a verdict of its own.
     pub(crate) fn under(self, verdict: Verdict) -> Self {
         let proven = matches!(verdict, Verdict::NotProcessed(_));
         let holds = proven || self.under_any_code && self.undone != Some(Undone::NoConnection);
-        Self { undone: self.undone.filter(|_| holds), ..self }
+        // Only the failure of a lost connection has no code. Any other judges the head, which a server has sent.
+        let lost = self.broke && verdict.failure().is_some_and(|failure| failure.code().is_none());
+        Self { undone: self.undone.filter(|_| holds), responded: self.responded && !lost, ..self }
     }
 
     /// Returns the facts of any outcome, given its error.
@@ -63,6 +72,7 @@ impl OutcomeFacts {
             under_any_code: false,
             fault: error.and_then(fault_of_error),
             responded: error.is_none(),
+            broke: false,
             from_fallback: false,
         }
     }

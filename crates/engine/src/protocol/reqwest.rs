@@ -12,6 +12,7 @@ use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayCharge, SourceWatch};
 use reqwest::{Body, Request, Response, ResponseBuilderExt, Url};
 
+use super::errors::error_text;
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay, RequestProtocol, Saved,
     errors::is_refused_here, proof,
@@ -194,7 +195,10 @@ impl ClassifyOutcome<Response> for Http {
         saved: Option<&impl Saved>,
     ) -> Classification {
         let judged = match outcome {
-            Ok(response) => self.classify_response(response.status(), response.headers(), options, saved),
+            Ok(response) => {
+                let (status, headers) = (response.status(), response.headers());
+                self.classify_response(status, headers, response.extensions(), options, saved)
+            }
             Err(error) => self.classify_error(error, options, saved),
         };
         // reqwest follows redirects by default, which neither its errors nor its responses show. A refusal without a
@@ -218,6 +222,10 @@ impl ClassifyOutcome<Response> for Http {
 
     fn code(response: &Response) -> Option<u16> {
         Some(response.status().as_u16())
+    }
+
+    fn error_text(outcome: Result<&Response, &(dyn Error + 'static)>) -> Option<Box<str>> {
+        error_text(outcome.map(Response::extensions))
     }
 
     fn drain(&self, response: Response) -> (DrainBody<Body>, Option<RefusedResponse>) {

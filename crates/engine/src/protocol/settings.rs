@@ -15,6 +15,7 @@ use reattempt_replay::ReplayLimits;
 
 use super::cloned::SavedClone;
 use super::{Outcome, Protocol, Saved, errors, known, not_sent, proof};
+use crate::call::body_verdict::BodyVerdict;
 use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
@@ -177,9 +178,9 @@ impl Http {
     /// Returns `true` if only the default rules apply, and they classify the status as a success.
     #[doc(hidden)]
     #[inline]
-    pub fn is_plain_success(&self, status: StatusCode, options: Option<&CallOptions>) -> bool {
+    pub fn is_plain_success(&self, status: StatusCode, extensions: &Extensions, options: Option<&CallOptions>) -> bool {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
-        by_the_table && options.is_none() && status.is_success()
+        by_the_table && options.is_none() && status.is_success() && BodyVerdict::of(extensions).is_none()
     }
 
     /// Returns the classification of a response.
@@ -188,13 +189,14 @@ impl Http {
         &self,
         status: StatusCode,
         headers: &HeaderMap,
+        extensions: &Extensions,
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> ClassifiedOutcome {
-        if self.is_plain_success(status, options) {
+        if self.is_plain_success(status, extensions, options) {
             return ClassifiedOutcome { classification: Verdict::Success.into(), overridden: false };
         }
-        self.classify_in_detail(status, headers, options, known(saved))
+        self.classify_in_detail(status, headers, BodyVerdict::of(extensions), options, known(saved))
     }
 
     /// Classifies a response for which [`is_plain_success`](Self::is_plain_success) is `false`.
@@ -202,6 +204,7 @@ impl Http {
         &self,
         status: StatusCode,
         headers: &HeaderMap,
+        body: Option<&BodyVerdict>,
         options: Option<&CallOptions>,
         request: Option<RequestView<'_>>,
     ) -> ClassifiedOutcome {
@@ -210,13 +213,18 @@ impl Http {
             let found = self.statuses.iter().find(|(other, _)| *other == status);
             found.map(|(_, verdict)| Classification::new(*verdict))
         };
-        let own = self.custom(outcome, options).or_else(of_status);
+        let of_body = || body.and_then(BodyVerdict::classification);
+        let own = self.custom(outcome, options).or_else(of_body).or_else(of_status);
         let overridden = own.is_some();
         let own = own.unwrap_or_else(|| match verdict_of_status(status) {
             Verdict::Success => Verdict::Success.into(),
             verdict => self.of_profile(outcome).unwrap_or_else(|| verdict.into()),
         });
         if own.verdict == Verdict::Success {
+            // A success whose body broke is a lost connection.
+            if let Some(failure) = body.and_then(BodyVerdict::failure) {
+                return ClassifiedOutcome { classification: Verdict::Transient(failure).into(), overridden };
+            }
             return ClassifiedOutcome { classification: own.verdict.into(), overridden };
         }
         let hinted = self.hints.read(headers, SystemTime::now);
@@ -265,7 +273,10 @@ impl Http {
     ) -> Classification {
         const NO_REQUEST: Option<&SavedClone<()>> = None;
         let judged = match outcome {
-            Ok(head) => self.classify_response(head.status, &head.headers, options, NO_REQUEST),
+            Ok(head) => {
+                let Parts { status, headers, extensions, .. } = head;
+                self.classify_response(*status, headers, extensions, options, NO_REQUEST)
+            }
             Err(error) => self.classify_error(error, options, NO_REQUEST),
         };
         judged.unless_doubted(outcome.map(|head| &head.extensions), |_| false)

@@ -18,6 +18,7 @@ mod tonic;
 #[cfg(feature = "ureq")]
 mod ureq;
 
+use std::any::Any;
 use std::error::Error;
 
 use reattempt_core::{Failure, FailureKind, Fault, Undone, Verdict};
@@ -183,6 +184,35 @@ pub fn is_of_http2(error: &(dyn Error + 'static)) -> bool {
         let _ = error;
         false
     }
+}
+
+/// Returns an error of a response body as a trait object, if its type is known.
+///
+/// The known types are boxed errors, `std::io::Error`, and the errors of hyper, h2, reqwest and tonic behind their
+/// features. The error type of a body need not implement [`Error`], so it is recognised by its type.
+#[must_use]
+pub fn view_error<E: 'static>(error: &E) -> Option<&(dyn Error + 'static)> {
+    let error: &dyn Any = error;
+    if let Some(boxed) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+        return Some(&**boxed);
+    }
+    #[cfg(feature = "hyper")]
+    if let Some(error) = view_as::<::hyper::Error>(error).or_else(|| view_as::<::h2::Error>(error)) {
+        return Some(error);
+    }
+    #[cfg(feature = "reqwest")]
+    if let Some(error) = view_as::<::reqwest::Error>(error) {
+        return Some(error);
+    }
+    #[cfg(feature = "tonic")]
+    if let Some(error) = view_as::<::tonic::Status>(error) {
+        return Some(error);
+    }
+    view_as::<std::io::Error>(error)
+}
+
+fn view_as<E: Error + 'static>(error: &dyn Any) -> Option<&(dyn Error + 'static)> {
+    error.downcast_ref::<E>().map(|error| error as _)
 }
 
 const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::Connect));

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+#[cfg(feature = "json")]
+mod bodies;
 mod heads;
 mod hints;
 mod quota;

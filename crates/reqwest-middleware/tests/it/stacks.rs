@@ -17,7 +17,7 @@ use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, TableBudget};
 use reattempt::standard::StandardLayer;
 #[cfg(feature = "opentelemetry")]
 use reattempt::telemetry::HttpTelemetry;
-use reattempt::{CallOptions, Http, RetryBudget};
+use reattempt::{CallOptions, Http, PeekBodyLayer, RetryBudget};
 use reattempt_reqwest_middleware::{CallError, ChainLayer, ReattemptMiddleware};
 use reqwest_middleware::ClientBuilder;
 use tokio::time::Instant;
@@ -49,6 +49,15 @@ async fn slow_call_is_hedged() {
     let response = client(hedges, &server).get(URL).send().await.unwrap();
     assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
     assert_eq!(began.elapsed(), Duration::from_secs(2 + 1));
+}
+
+// B-5
+#[tokio::test(start_paused = true)]
+async fn broken_body_is_sent_again() {
+    let server = Server::new([Answer::Torn]);
+    let stack = ServiceBuilder::new().layer(policy().boxed_errors()).layer(PeekBodyLayer::new()).into_inner();
+    let response = client(stack, &server).get(URL).send().await.unwrap();
+    assert_eq!((response.text().await.unwrap(), server.seen().len()), (String::new(), 2));
 }
 
 #[tokio::test(start_paused = true)]

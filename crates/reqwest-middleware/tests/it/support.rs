@@ -18,6 +18,8 @@ pub(crate) enum Answer {
     WithHeader(u16, &'static str, &'static str),
     /// The response comes after this delay.
     Slow(Duration),
+    /// The body breaks.
+    Torn,
     /// The middleware itself fails.
     Broken(std::io::ErrorKind),
 }
@@ -78,6 +80,11 @@ impl Middleware for Server {
             Answer::Slow(time) => {
                 tokio::time::sleep(time).await;
                 Response::builder()
+            }
+            Answer::Torn => {
+                let parts = [Ok("some"), Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))];
+                let body = reqwest::Body::wrap_stream(futures_util::stream::iter(parts));
+                return Ok(Response::new(body).into());
             }
             Answer::Broken(kind) => return Err(Error::middleware(std::io::Error::from(kind))),
         };

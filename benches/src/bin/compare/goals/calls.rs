@@ -287,6 +287,35 @@ pub(super) const LINES: &[Line] = &[
         goals: &[goal(Allocations, AtMost(0.0))],
     },
     Line {
+        part: LAYERS,
+        row: "peek-body",
+        title: "response of 200 bytes, read as part of its attempt",
+        ours: "ours",
+        // A third is moves of the head and the frame.
+        goals: &[goal(Instructions, AtMost(1200.0)), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: LAYERS,
+        row: "peek-body",
+        title: "the same, with a rule",
+        ours: "ours-rule",
+        goals: &[goal(Instructions, AtMost(1400.0)), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
+        part: LAYERS,
+        row: "peek-body",
+        title: "the same in four frames",
+        ours: "ours-4-frames",
+        goals: &[goal(Instructions, AtMost(2000.0)), goal(Allocations, AtMost(1.0))],
+    },
+    Line {
+        part: LAYERS,
+        row: "peek-body-long",
+        title: "response of 1 MiB, handed on",
+        ours: "ours",
+        goals: &[goal(Instructions, AtMost(4000.0)), goal(Allocations, AtMost(0.0))],
+    },
+    Line {
         part: WIRE,
         row: "wire",
         title: "1 KiB PUT over loopback HTTP/1.1, the client's side, hyper-util",

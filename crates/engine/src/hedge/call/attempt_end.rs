@@ -16,7 +16,6 @@ use reattempt_core::{
 use reattempt_replay::{ReplayBody, ReplayError};
 
 use super::{HedgeDriver, HedgedOutcome, Over, OverOf};
-use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{CallTypes, ClassifyOutcome, OutcomeFacts, RequestProtocol, ResultOf, Saved, is_own_deadline};
@@ -159,11 +158,11 @@ impl<T: CallTypes> HedgeDriver<T> {
             return (Sorted { unsent, ..Sorted::of(HedgeEvent::Refused) }, facts);
         }
         let mut classification = of_response.unwrap_or_else(classify);
+        let facts = facts.under(classification.verdict);
         if facts.responded && self.is_elsewhere(number) {
             classification.hint = classification.hint_elsewhere();
         }
         let event = HedgeEvent::of(&classification, facts.responded);
-        let facts = facts.under(classification.verdict);
         let evidence = || self.sent_at(number, facts.evidence(classification.verdict));
         let evidence = classification.verdict.failure().map(|_| evidence());
         let sorted = Sorted { evidence, stop: classification.hint == ServerHint::Stop, ..Sorted::of(event) };
@@ -253,10 +252,8 @@ impl<T: CallTypes> HedgeDriver<T> {
         if sorted.event == HedgeEvent::Succeeded {
             return;
         }
-        let (code, error) = match result {
-            Ok(response) => (T::Protocol::code(response), None),
-            Err(error) => (None, Some(chain(T::Mode::view(error)))),
-        };
+        let code = result.as_ref().ok().and_then(T::Protocol::code);
+        let error = T::Protocol::error_text(result.as_ref().map_err(T::Mode::view));
         let outcome = match sorted.evidence {
             Some(evidence) => {
                 let mut cause = None;

@@ -14,7 +14,6 @@ use super::{HeldOutcome, RetryDriver, RetryState, destination};
 use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
-use crate::call::errors::chain;
 use crate::call::in_use;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
@@ -227,7 +226,8 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
             let started = self.context.started.unwrap_or(now);
             Progress::new(&policy.settings, &self.context, started, destination)
         });
-        let reported = (tried.pick().map(|pick| pick.id), error.map(chain));
+        let reported =
+            (tried.pick().map(|pick| pick.id), T::Protocol::error_text(result.as_ref().map_err(T::Mode::view)));
         let granted = progress.failed(&policy.settings, &self.context, now, attempt, reported);
         if facts.responded && matches!(granted, Err(StopReason::Permanent)) {
             self.on_permanent_failure(classification.hint);

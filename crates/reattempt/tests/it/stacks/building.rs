@@ -20,7 +20,7 @@ use reattempt::guard::{
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::resume::ResumeLayer;
 use reattempt::schedule::Failure;
-use reattempt::{Http, RetryLayer, RetryPolicy};
+use reattempt::{Http, PeekBodyLayer, RetryLayer, RetryPolicy};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reattempt_schedule_responsive::Responsive;
@@ -46,6 +46,7 @@ pub(crate) struct Stack {
     /// The semaphore of each `Limit`, with its layer's index and its size.
     pub(crate) limits: Vec<(usize, Arc<Semaphore>, usize)>,
     guards: Vec<Part>,
+    peeks: Vec<PeekBodyLayer>,
     permits: Arc<Permits>,
     memory: ReplayMemory,
 }
@@ -56,6 +57,7 @@ impl Stack {
             client: boxed(cluster.server(Place::Primary)),
             limits: Vec::new(),
             guards: Vec::new(),
+            peeks: Vec::new(),
             permits: Arc::default(),
             memory: ReplayMemory::new(1 << 20),
         };
@@ -115,6 +117,11 @@ impl Stack {
                 }
             }
             Layer::Endpoints { .. } => self.endpoints(layer, index, seed, client),
+            Layer::Peek { within } => {
+                let layer = PeekBodyLayer::new().within(ms(*within));
+                self.peeks.push(layer.clone());
+                boxed(layer.layer(client))
+            }
             Layer::LoadShed => boxed(LoadShed::new(client)),
             Layer::Limit(size) => {
                 let semaphore = Arc::new(Semaphore::new(*size));
@@ -206,6 +213,10 @@ impl Stack {
         match self.permits.0.load(Ordering::SeqCst) {
             0 => {}
             out => leaks.push(format!("{out} permits of the budget are out")),
+        }
+        let held = self.peeks.iter().map(PeekBodyLayer::held).sum::<usize>();
+        if held > 0 {
+            leaks.push(format!("{held} bytes of responses are held"));
         }
         match self.memory.used() {
             0 => {}

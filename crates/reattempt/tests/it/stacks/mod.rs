@@ -30,7 +30,7 @@ pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |number| number.parse().unwrap())
 }
 
-// trap 28, trap 48, trap 49, trap 50
+// BI-7, trap 28, trap 48, trap 49, trap 50
 /// No order of layers carries an unsafe request out twice, joins two files, loses a permit or a place, or leaves a call
 /// without an end.
 #[test]

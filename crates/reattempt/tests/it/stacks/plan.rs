@@ -50,6 +50,10 @@ pub(crate) enum Layer {
         ejects: bool,
         attempt_timeout: Option<u64>,
     },
+    /// Short bodies are read as part of their attempt, those of unknown length for this time.
+    Peek {
+        within: u64,
+    },
     LoadShed,
     Limit(usize),
     Buffer(usize),
@@ -284,9 +288,9 @@ fn layers(random: &mut SmallRng) -> Vec<Layer> {
 }
 
 /// The numbers from which a layer's kind is drawn.
-const KINDS: Range<u32> = 0..30;
+const KINDS: Range<u32> = 0..32;
 /// A number of each kind of layer that this crate has and that sends, refuses or replaces calls.
-const OWN: [u32; 6] = [0, 5, 7, 14, 23, 26];
+const OWN: [u32; 7] = [0, 5, 7, 14, 23, 26, 30];
 
 fn layer(random: &mut SmallRng, kind: u32) -> Layer {
     let redirects = [None, Some(false), Some(true)];
@@ -320,7 +324,8 @@ fn layer(random: &mut SmallRng, kind: u32) -> Layer {
             }
         }
         26..=28 => Layer::Resume { attempts: random.random_range(2..=4), delay: pick(random, &[0, 10, 100]) },
-        _ => Layer::Timeout(pick(random, &[50, 200, 2_000])),
+        29 => Layer::Timeout(pick(random, &[50, 200, 2_000])),
+        _ => Layer::Peek { within: pick(random, &[20, 100, 500]) },
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, Response};
 use reattempt::endpoints::EndpointsLayer;
 use reattempt::error::BoxedError;
 use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::hedge::HedgePolicy;
 use reattempt::telemetry::{BudgetMetrics, HttpTelemetry, Measured, MeasuringLayer, ResponseFuture};
-use reattempt::{RetryBudget, RetryPolicy};
+use reattempt::{PeekBodyLayer, RetryBudget, RetryPolicy};
 use reattempt_schedule_fixed::Constant;
+use reattempt_testing_layers::calls::failing;
 use reattempt_testing_layers::metrics::Reader;
 use tokio::time::timeout;
 use tower::{BoxError, Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -204,4 +205,17 @@ fn types_are_send_and_sync_and_clone() {
     all::<BudgetMetrics>();
     send::<ResponseFuture<std::future::Ready<()>>>();
     assert_eq!(format!("{:?}", HttpTelemetry::new()), "HttpTelemetry { outputs: 0, .. }");
+}
+
+/// A body that breaks while it is read as part of its attempt has the error type of a lost connection.
+// B-5
+#[tokio::test(start_paused = true)]
+async fn broken_body_has_error_type() {
+    let reader = Reader::new();
+    let telemetry = telemetry(&reader);
+    let torn = service_fn(|_| async { Ok::<_, BoxError>(Response::new(failing())) });
+    let client = telemetry.around(policy().max_attempts(2)).layer(PeekBodyLayer::new().layer(torn));
+    client.oneshot(get("http://one.example/")).await.unwrap();
+    assert_eq!(reader.counted(REQUESTS), [line(labels(Some("network"), Some(200)), 2)]);
+    assert_eq!(reader.counted(CALLS), [line(labels(Some("network"), Some(200)), 1)]);
 }

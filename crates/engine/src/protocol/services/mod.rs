@@ -1,4 +1,9 @@
-//! Classifiers for the responses of well-known services, used in their profiles.
+//! Classifiers for the responses of well-known services: by their heads in profiles, by their bodies in a layer that
+//! reads these.
+
+mod aws;
+#[cfg(feature = "json")]
+mod bodies;
 
 use std::time::{Duration, SystemTime};
 
@@ -6,8 +11,16 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 use reattempt_http::Hints;
+#[cfg(feature = "json")]
+use reattempt_http::json_any;
 
 use super::Outcome;
+
+#[cfg(feature = "json")]
+pub use aws::aws_json;
+pub use aws::aws_xml;
+#[cfg(feature = "json")]
+pub use bodies::{bulk_all_rejected, connect, google, shopify, slack, stripe};
 
 /// Classifies GitHub's rate-limit responses. Returns `None` for all other outcomes.
 ///
@@ -15,12 +28,17 @@ use super::Outcome;
 /// |---|---|---|
 /// | 429 | not processed | the longer of `retry-after` and, with `x-ratelimit-remaining: 0`, the time until `x-ratelimit-reset`; if both are missing, the schedule's delay |
 /// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
+/// | 403 or 429 without `retry-after`, whose body names a secondary rate limit | not processed | at least 60 s |
+///
+/// The last row needs the body: it applies where the classifier is also a rule of a `PeekBodyLayer`, with the feature
+/// `json`.
 ///
 /// Any other 403 is left to the default rules, which classify it as permanent: the caller lacks a permission. GitHub
 /// refuses a request before processing it, so a POST may be sent again.
 ///
-/// Source: GitHub's [rate limits for the REST
-/// API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit).
+/// Sources: GitHub's [rate limits for the REST
+/// API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit), and
+/// [troubleshooting](https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api) for the minute.
 /// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. In other layers, use the
 /// classifier directly:
 ///
@@ -37,17 +55,35 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
         let mut remaining = headers.get_all("x-ratelimit-remaining").into_iter();
         remaining.any(|value| value.as_bytes().trim_ascii() == b"0")
     };
+    let may_be_secondary = matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
+    let secondary = may_be_secondary && !headers.contains_key(RETRY_AFTER) && outcome.body().is_some_and(is_secondary);
     let limited = match status {
         StatusCode::TOO_MANY_REQUESTS => true,
-        StatusCode::FORBIDDEN => headers.contains_key(RETRY_AFTER) || exhausted(),
+        StatusCode::FORBIDDEN => secondary || headers.contains_key(RETRY_AFTER) || exhausted(),
         _ => false,
     };
     limited.then(|| {
         let kinds = [Hints::none().retry_after(true), Hints::none().rate_limit(true)];
-        let longest = kinds.into_iter().filter_map(|hints| asked(hints, headers)).max();
+        let of_headers = kinds.into_iter().filter_map(|hints| asked(hints, headers));
+        let longest = of_headers.chain(secondary.then_some(SECONDARY)).max();
         let failure = Failure::new(FailureKind::Throttled).with_code(status.as_u16());
         Verdict::NotProcessed(failure).with_hint(longest.map_or(ServerHint::None, ServerHint::After))
     })
+}
+
+/// The shortest delay that GitHub asks for after a secondary rate limit.
+const SECONDARY: Duration = Duration::from_secs(60);
+
+/// Returns `true` if the body names a secondary rate limit.
+#[cfg(feature = "json")]
+fn is_secondary(body: &[u8]) -> bool {
+    json_any(body, &["message"], &mut |message| message.contains("secondary rate limit"))
+        || json_any(body, &["documentation_url"], &mut |url| url.contains("secondary-rate-limits"))
+}
+
+#[cfg(not(feature = "json"))]
+fn is_secondary(_: &[u8]) -> bool {
+    false
 }
 
 /// Classifies the responses of a Kubernetes API server. Returns `None` for outcomes that are left to the default rules.
@@ -82,16 +118,53 @@ pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
 /// |---|---|
 /// | 409: a lock timeout | transient |
 /// | every 5xx | transient |
+/// | 429 whose body names an empty account: an `error.type` or `error.code` of `insufficient_quota`, `credit_balance_exhausted`, `organization_spend_limit_exceeded`, `project_spend_limit_exceeded` or `organization_usage_limit_exceeded` | permanent |
+///
+/// The last row needs the body: it applies where the classifier is also a rule of a `PeekBodyLayer`, with the feature
+/// `json`.
 ///
 /// By default, a 408 is transient, and a request that gets a 429 counts as not processed. Even without a classifier,
 /// `retry-after-ms`, `Retry-After` and `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
 ///
 /// Source: [`_base_client.py`](https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py) of
 /// OpenAI's Python client. That client also repeats every POST whose response was lost. Here, only a repeatable request
-/// is sent again. [`profile::openai`](crate::profile::openai) contains this classifier.
+/// is sent again. [`profile::openai`](crate::profile::openai) contains this classifier. The names of empty accounts are
+/// those of OpenAI's [error codes](https://platform.openai.com/docs/guides/error-codes).
 pub fn openai(outcome: Outcome<'_>) -> Option<Classification> {
     let status = outcome.status()?;
+    if status == StatusCode::TOO_MANY_REQUESTS && outcome.body().is_some_and(is_account_empty) {
+        return Some(Verdict::Permanent.into());
+    }
     (status == StatusCode::CONFLICT || status.is_server_error()).then(|| transient(status))
+}
+
+/// Returns `true` if the body of a 429 names an empty account, which no retry fills.
+#[cfg(feature = "json")]
+fn is_account_empty(body: &[u8]) -> bool {
+    const EMPTY: [&str; 5] = [
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+    ];
+    ["type", "code"].iter().any(|name| json_any(body, &["error", name], &mut |value| EMPTY.contains(&value)))
+}
+
+#[cfg(not(feature = "json"))]
+fn is_account_empty(_: &[u8]) -> bool {
+    false
+}
+
+/// Returns the first value at a path.
+#[cfg(feature = "json")]
+fn json_text(body: &[u8], path: &[&str]) -> Option<String> {
+    let mut text = None;
+    let keep = &mut |value: &str| {
+        text = Some(value.to_owned());
+        true
+    };
+    if json_any(body, path, keep) { text } else { None }
 }
 
 fn transient(status: StatusCode) -> Classification {
