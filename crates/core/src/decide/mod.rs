@@ -70,6 +70,9 @@ pub enum StopReason {
     EarlierHop,
     /// The request cannot be sent again because its body was not saved: it is too large, or saving is off.
     BodyNotKept,
+    /// The request body could not be opened again for a retry, or is not the same anymore. The call's outcome is that of
+    /// the last attempt.
+    BodyNotOpened,
     /// The schedule has no further delay.
     ScheduleEnded,
     /// The server asked the client not to retry.
@@ -110,6 +113,7 @@ impl fmt::Display for StopReason {
                 "an earlier hop may have processed the request (redirects_below(false) rules it out)"
             }
             StopReason::BodyNotKept => "the request body was not kept",
+            StopReason::BodyNotOpened => "the request body could not be opened again",
             StopReason::ScheduleEnded => "the schedule has ended",
             StopReason::ServerSaidStop => "the server asked not to be called again",
             StopReason::ServerDelayTooLong => "the server asked for a longer wait than is allowed",

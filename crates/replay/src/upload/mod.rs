@@ -12,6 +12,7 @@ mod error;
 #[cfg(feature = "file")]
 mod file;
 mod file_state;
+mod joined;
 mod probe;
 mod reader;
 mod source;
@@ -37,6 +38,7 @@ use crate::progress::length_of;
 use checked::Checked;
 pub use error::UploadError;
 pub use file_state::FileState;
+use joined::Joined;
 pub(crate) use probe::source_of;
 pub(crate) use reader::UploadReader;
 use source::{Opened, Opening, Source};
@@ -54,6 +56,7 @@ use source::{Opened, Opening, Source};
 /// | [`new`](Self::new) | a body that an async function opens |
 /// | [`with_unknown_length`](Self::with_unknown_length) | the same, without `Content-Length` |
 /// | [`cloned`](Self::cloned) | any body that is `Clone` |
+/// | [`joined`](Self::joined) | several of them, one after another |
 ///
 /// A wrapper that changes the body, for example by adding trailers, must be inside the open function. A body inside
 /// such a wrapper is sent once.
@@ -147,6 +150,17 @@ impl UploadBody {
     {
         let length = body.size_hint().exact();
         Self::of_open(length, move || std::future::ready(Ok::<_, BoxError>(body.clone())))
+    }
+
+    /// Creates a body from several, one after another, such as a multipart form with files. All of them are opened
+    /// before the first is read.
+    pub fn joined(parts: impl IntoIterator<Item = UploadBody>) -> Self {
+        let parts: Vec<_> = parts.into_iter().collect();
+        let length = Joined::length(&parts);
+        Self::of_source(Source::new(length, move || {
+            let opening = Joined::open(parts.clone().into_iter());
+            Box::pin(async move { opening.await.map(|body| Box::pin(body) as Opened) })
+        }))
     }
 
     fn of_open<F, Fut, B, E>(length: Option<u64>, open: F) -> Self
@@ -245,6 +259,13 @@ impl UploadBody {
     pub fn open_within(mut self, limit: Duration) -> Self {
         Arc::make_mut(&mut self.source).open_within = limit;
         self
+    }
+
+    /// Takes the upload that a caller has put into the extensions of a request, because its client makes the body.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_from(extensions: &mut http::Extensions) -> Option<Self> {
+        if probe::is_begun() { extensions.remove() } else { None }
     }
 
     /// Returns the length in bytes, or `None` if it is unknown.

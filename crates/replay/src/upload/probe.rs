@@ -34,6 +34,12 @@ pub(super) fn begin() {
     IN_USE.store(true, Ordering::Relaxed);
 }
 
+/// Returns `true` if this process may have an upload.
+#[inline]
+pub(super) fn is_begun() -> bool {
+    IN_USE.load(Ordering::Relaxed)
+}
+
 /// Returns the length by which an unread upload answers a question, if one is being asked.
 pub(super) fn answer(source: &Arc<Source>) -> Option<SizeHint> {
     QUESTION
@@ -51,7 +57,7 @@ pub(super) fn answer(source: &Arc<Source>) -> Option<SizeHint> {
 /// Returns the way to open `body` again, if it is an unread upload in any number of transparent wrappers.
 #[inline]
 pub(crate) fn source_of(body: &impl Body) -> Option<Arc<Source>> {
-    if IN_USE.load(Ordering::Relaxed) { ask(body) } else { None }
+    if is_begun() { ask(body) } else { None }
 }
 
 #[inline(never)]

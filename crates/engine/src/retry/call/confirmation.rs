@@ -1,16 +1,37 @@
-//! The confirmation of a retry by a remote budget. The outcome is held until the budget decides. The retry's delay has
-//! already started by then.
+//! The confirmation of a retry by a remote budget, and the opening of its body. The outcome is held until the budget
+//! decides and the body is open. The retry's delay has already started by then.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::{Schedule, StopReason};
+use reattempt_replay::{ReplayBody, UploadError};
 
 use super::stage::Stage;
 use super::{Call, Held, Retrying};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AnswerOf, CallTypes, Saved};
+
+/// A confirmed retry whose body is being opened, with the outcome that is returned if that fails.
+pub(super) struct Unsent<T: CallTypes> {
+    held: Held<T>,
+    saved: T::Saved,
+    limit: Duration,
+}
+
+/// Polls the opening of the next attempt's body.
+pub(super) fn poll_open<T: CallTypes>(
+    unsent: &mut Option<Box<Unsent<T>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), UploadError>> {
+    match unsent.as_mut().and_then(|unsent| unsent.saved.body_mut()) {
+        Some(body) => body.poll_open(cx),
+        None => Poll::Ready(Ok(())),
+    }
+}
 
 impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Polls for the budget's confirmation of the granted retry.
@@ -52,11 +73,65 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         let Held { result, granted } = held;
         match confirmed.and_then(|()| self.claim_request()) {
             Ok(saved) => {
-                self.begin_retry(result, granted, saved);
+                match saved.body().and_then(ReplayBody::open_within) {
+                    Some(limit) => self.open(Unsent { held: Held { result, granted }, saved, limit }),
+                    None => self.begin_retry(result, granted, saved),
+                }
                 ControlFlow::Continue(())
             }
             Err(stop) => ControlFlow::Break(self.end_call(result, stop)),
         }
+    }
+
+    /// Holds the outcome until the body of the next attempt is open.
+    #[cold]
+    fn open(&mut self, mut unsent: Unsent<T>) {
+        let now = Instant::now();
+        let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        let limits = &self.shared.policy.settings.limits;
+        let end = retrying.progress.as_ref().and_then(|progress| progress.time_limit(limits, &self.context));
+        if let Some(end) = end {
+            unsent.limit = unsent.limit.min(end.saturating_duration_since(now));
+        }
+        let by = Some(now.later(unsent.limit));
+        retrying.stage.set(Stage::Opening { opening: Some(Box::new(unsent)), by });
+    }
+
+    /// Begins the retry whose body is open, or ends the call with the held outcome. `opened` is `None` if the time limit
+    /// has passed.
+    pub(super) fn finish_opening(
+        &mut self,
+        unsent: Unsent<T>,
+        opened: Option<Result<(), UploadError>>,
+    ) -> Option<AnswerOf<T>> {
+        let Unsent { held: Held { result, mut granted }, saved, limit } = unsent;
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let stop = match opened.unwrap_or(Err(UploadError::NotOpenAfter(limit))) {
+            Ok(()) => {
+                // Draining the response starts now.
+                granted.now = Instant::now();
+                let limits = &self.shared.policy.settings.limits;
+                let in_time = retrying.progress.as_mut().map_or(Ok(()), |progress| {
+                    progress.check_in_time(limits, &self.context, granted.now, T::Mode::ENDS_LATE)
+                });
+                match in_time {
+                    Ok(()) => {
+                        self.begin_retry(result, granted, saved);
+                        return None;
+                    }
+                    Err(stop) => stop,
+                }
+            }
+            Err(error) => {
+                if let Some(progress) = retrying.progress {
+                    progress.revoke_unopened(Arc::new(error));
+                }
+                StopReason::BodyNotOpened
+            }
+        };
+        // The destination of the report is the saved request's.
+        self.saved = Some(saved);
+        Some(self.end_call(result, stop))
     }
 
     /// Takes the saved request for a confirmed retry. Only here does the previous attempt's upload end, because its

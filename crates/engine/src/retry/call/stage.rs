@@ -11,6 +11,7 @@ use tokio::task::coop::poll_proceed;
 use tokio::time::Sleep;
 use tower_service::Service;
 
+use super::confirmation::{Unsent, poll_open};
 use super::{Call, Retrying};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
@@ -44,6 +45,9 @@ pin_project! {
     pub(super) enum Stage<T: CallTypes> {
         // The budget has not confirmed the retry yet. If it refuses, the held outcome is returned.
         Confirming,
+        // The body of the next attempt is being opened, until `by` at the latest. If it fails, the held outcome is
+        // returned.
+        Opening { opening: Option<Box<Unsent<T>>>, by: Option<Instant> },
         // The refused response is being drained, until `by` at the latest.
         Draining { #[pin] drain: T::Drain, by: Instant, due: Option<Instant> },
         // The attempt is due at this time, or immediately if it is `None`.
@@ -121,6 +125,12 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                 StageView::Confirming => {
                     let confirmed = ready!(self.poll_confirmed(cx));
                     self.confirm(confirmed)
+                }
+                StageView::Opening { opening, by } => {
+                    let opened = ready!(poll_by(this.sleep, by, cx, |cx| poll_open(opening, cx)));
+                    let unsent = opening.take();
+                    this.stage.set(Stage::Sent);
+                    unsent.and_then(|unsent| self.finish_opening(*unsent, opened.ok()))
                 }
                 StageView::Draining { drain, by, due } => {
                     let due = *due;
