@@ -68,7 +68,8 @@ pub enum StopReason {
     ///
     /// To retry such requests, set `redirects_below(false)` on a client that does not follow redirects.
     EarlierHop,
-    /// The request cannot be sent again because its body was not saved: it is too large, or saving is off.
+    /// The request cannot be sent again because its body was not saved: it is too large, or saving is off. A body that
+    /// can be opened again need not be saved (`UploadBody` of the crate `reattempt`).
     BodyNotKept,
     /// The request body could not be opened again for a retry, or is not the same anymore. The call's outcome is that of
     /// the last attempt.

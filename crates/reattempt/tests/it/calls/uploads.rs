@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use reattempt::body::{UploadBody, UploadError};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::report::ReportSlot;
-use reattempt::{RetryLayer, RetryPolicy};
+use reattempt::{ReplayBody, RetryLayer};
 use reattempt_core::StopReason;
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tower::{BoxError, Layer, ServiceExt};
@@ -59,7 +59,7 @@ async fn upload_is_opened_for_each_attempt() {
     let response = client.oneshot(put(body)).await.unwrap();
     assert_eq!(response.status(), 200);
     let bodies: Vec<_> = server.seen().into_iter().map(|seen| seen.body.unwrap()).collect();
-    assert_eq!((bodies, opened.load(Ordering::Relaxed)), (vec![BOOK.to_owned(); 3], 3));
+    assert_eq!((bodies, opened.load(Ordering::Relaxed)), (vec![Bytes::from(BOOK); 3], 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,17 +124,6 @@ async fn elapsed_limit_ends_a_hanging_opening() {
     assert_eq!((response.status().as_u16(), started.elapsed().as_secs()), (503, 5));
 }
 
-/// The permit of a retry that was not sent is returned, so the next call may retry.
-#[tokio::test(start_paused = true)]
-async fn failed_opening_costs_no_token() {
-    let client = RetryLayer::new(policy()).layer(Server::statuses([503; 40]));
-    for _ in 0..30 {
-        let body = upload(|| async { Err(io::Error::other("gone")) }).0;
-        let response = client.clone().oneshot(put(body)).await.unwrap();
-        assert_ne!(report_of(&response).stop_reason(), StopReason::Succeeded);
-    }
-}
-
 /// A keyless POST that may have been processed is not sent again, although its body could be opened.
 #[tokio::test(start_paused = true)]
 async fn keyless_post_is_not_sent_again() {
@@ -146,25 +135,52 @@ async fn keyless_post_is_not_sent_again() {
     assert_eq!((server.seen().len(), opened.load(Ordering::Relaxed)), (1, 1));
 }
 
-/// The first attempt's body is the caller's own: if it cannot be opened, nothing was sent.
+/// The first attempt's body is the caller's own, so its failure is permanent.
 #[tokio::test(start_paused = true)]
 async fn first_opening_that_fails_is_permanent() {
-    let server = Server::statuses([200]);
+    let client = tower::service_fn(async |request: Request<ReplayBody<UploadBody>>| {
+        let read = request.into_body().collect().await.map_err(io::Error::other);
+        read.map(|_| Response::new(Full::<Bytes>::default()))
+    });
     let body = UploadBody::new(3, || async { Err::<Full<Bytes>, _>(io::Error::other("gone")) });
     let slot = ReportSlot::default();
     let mut request = put(body);
     request.extensions_mut().insert(options().report_to(&slot));
-    let outcome = RetryLayer::new(RetryPolicy::http()).layer(server).oneshot(request).await;
-    assert!(outcome.is_err() || slot.take().is_some());
+    let error = RetryLayer::new(policy()).layer(client).oneshot(request).await.unwrap_err();
+    assert_eq!(error.get_ref().unwrap().source().unwrap().to_string(), "the body could not be opened: gone");
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::Permanent);
 }
 
+/// Both attempts are in flight, each with a body of its own.
 #[tokio::test(start_paused = true)]
 async fn hedge_opens_its_own_body() {
-    let server = Server::statuses([503, 200]);
+    let client = tower::service_fn(async |request: Request<ReplayBody<UploadBody>>| {
+        let read = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok::<_, io::Error>(Response::new(Full::from(read)))
+    });
     let policy = HedgePolicy::http().delay(Duration::from_millis(10));
     let (body, opened) = upload(book);
-    let response = HedgeLayer::new(policy).layer(server.clone()).oneshot(put(body)).await.unwrap();
-    assert_eq!((response.status().as_u16(), opened.load(Ordering::Relaxed)), (200, 2));
-    let bodies: Vec<_> = server.seen().into_iter().map(|seen| seen.body.unwrap()).collect();
-    assert_eq!(bodies, [BOOK; 2]);
+    let mut request = put(body);
+    request.extensions_mut().insert(options().repeatable(true));
+    let response = HedgeLayer::new(policy).layer(client).oneshot(request).await.unwrap();
+    assert_eq!(
+        (response.into_body().collect().await.unwrap().to_bytes(), opened.load(Ordering::Relaxed)),
+        (BOOK.into(), 2)
+    );
+}
+
+/// A hedge whose body cannot be opened does not end the call while another attempt is in flight.
+#[tokio::test(start_paused = true)]
+async fn hedge_that_cannot_open_ends_nothing() {
+    let client = tower::service_fn(async |request: Request<ReplayBody<UploadBody>>| {
+        let read = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok::<_, io::Error>(Response::new(Full::from(read)))
+    });
+    let policy = HedgePolicy::http().delay(Duration::from_millis(10));
+    let mut request = put(upload(|| async { Err(io::Error::other("gone")) }).0);
+    request.extensions_mut().insert(options().repeatable(true));
+    let response = HedgeLayer::new(policy).layer(client).oneshot(request).await.unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), BOOK);
 }
