@@ -4,7 +4,7 @@ use http::header::{EXPECT, LOCATION};
 use http::{HeaderValue, StatusCode};
 use reattempt::body::UploadBody;
 use reattempt::report::ReportSlot;
-use reattempt::{CallOptions, ReplayBody, RetryLayer, StopReason};
+use reattempt::{CallOptions, ReplayBody, RetryLayer, StopReason, Verdict};
 use reattempt_faults::{End, Read};
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_http::follow_redirect::FollowRedirectLayer;
@@ -69,7 +69,7 @@ async fn redirects_keep_the_body() {
         let outside = clone_body_fn(|body: &UploadBody| Some(body.clone()));
         let server = Server::http1([moved(), status(503)]).await;
         let client = ServiceBuilder::new()
-            .layer(FollowRedirectLayer::with_policy(Limited::default().and::<_, UploadBody, _>(outside)))
+            .layer(FollowRedirectLayer::with_policy(Limited::default().and::<_, UploadBody, ()>(outside)))
             .layer(RetryLayer::new(quick()))
             .service(plain(false));
         let response = client.oneshot(request("PUT", &server.url("/"), file.upload().await)).await.unwrap();
@@ -80,7 +80,7 @@ async fn redirects_keep_the_body() {
         let server = Server::http1([moved(), status(503), moved()]).await;
         let client = ServiceBuilder::new()
             .layer(RetryLayer::new(quick()))
-            .layer(FollowRedirectLayer::with_policy(Limited::default().and::<_, ReplayBody<UploadBody>, _>(inside)))
+            .layer(FollowRedirectLayer::with_policy(Limited::default().and::<_, ReplayBody<UploadBody>, ()>(inside)))
             .service(plain(false));
         let response = client.oneshot(request("PUT", &server.url("/"), file.upload().await)).await.unwrap();
         assert_eq!(response.status(), 200);
@@ -102,7 +102,7 @@ async fn changed_file_is_not_sent_again() {
         if outcome.status() == Some(StatusCode::SERVICE_UNAVAILABLE) {
             std::fs::write(&path, "shorter").unwrap();
         }
-        None
+        None::<Verdict>
     });
     let response = RetryLayer::new(policy).layer(plain(false)).oneshot(put).await.unwrap();
     assert_eq!((response.status().as_u16(), server.seen().len()), (503, 1));

@@ -29,7 +29,10 @@ impl Replay<Request<Body>> for Grpc {
     fn save(&self, request: Request<Body>, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Request<Body> {
         let (mut head, mut body) = request.into_parts();
         first(&mut head.headers, added);
-        if let Some(upload) = UploadBody::take_from(&mut head.extensions) {
+        // Inside a fallback, a poll of the caller's body means that the request was sent, so no other body is sent.
+        if let Some(upload) = UploadBody::take_from(&mut head.extensions)
+            && head.extensions.get::<Witness>().is_none()
+        {
             body = Body::new(upload);
         }
         // A generated client's body encodes its single message when it is polled, so its length is unknown until then.

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Empty};
 use sync_wrapper::SyncWrapper;
 
 use crate::error::BoxError;
@@ -326,6 +326,13 @@ impl UploadBody {
 impl Clone for UploadBody {
     fn clone(&self) -> Self {
         Self::unopened(Arc::clone(&self.source))
+    }
+}
+
+/// An empty body, which tower-http's `FollowRedirect` needs for the request after a 303.
+impl Default for UploadBody {
+    fn default() -> Self {
+        Self::cloned(Empty::new())
     }
 }
 

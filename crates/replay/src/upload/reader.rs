@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 
 use super::source::Source;
 use super::{UploadBody, UploadError};
@@ -144,7 +144,7 @@ impl UploadReader {
             drop(marks);
             self.failed = true;
             // A reader that has returned everything gets no error, because nothing is missing.
-            return Poll::Ready((!self.body.is_end_stream()).then(|| Err(ReplayError::Superseded.into())));
+            return Poll::Ready((!self.body.ended).then(|| Err(ReplayError::Superseded.into())));
         }
         marks.polled = true;
         drop(marks);
@@ -161,11 +161,13 @@ impl UploadReader {
         })
     }
 
+    // Neither of these answers the probe: a layer below must read this reader, whose marks show that it was polled.
+
     pub(crate) fn is_end_stream(&self) -> bool {
-        self.failed || self.body.is_end_stream()
+        self.failed || self.body.ended
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.source.rest(self.body.read)
     }
 }

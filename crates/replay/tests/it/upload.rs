@@ -212,6 +212,7 @@ async fn empty_and_unknown_lengths() {
     let (empty, opened) = upload(0, &[]);
     assert!(ReplayBody::new(empty, &limits()).is_end_stream());
     assert_eq!(opened.load(Ordering::Relaxed), 0);
+    assert!(UploadBody::default().is_end_stream());
     let body = UploadBody::with_unknown_length(|| async { Ok::<_, io::Error>(frames(&["one", "two"])) });
     let reader = ReplayBody::new(body, &limits());
     assert_eq!((reader.size_hint().exact(), reader.is_replayable()), (None, true));
@@ -253,6 +254,8 @@ async fn upload_is_found_in_transparent_wrappers_only() {
     assert!(!ReplayBody::is_upload_body(&upload().with_trailers(checksum())));
     assert!(!ReplayBody::is_upload_body(&Limited::new(upload(), 10)));
     assert!(!ReplayBody::is_upload_body(&upload().map_frame(|frame| frame.map_data(|data| data.slice(1..)))));
+    // The outer layer must see that its reader is polled.
+    assert!(!ReplayBody::is_upload_body(&ReplayBody::new(upload(), &limits())));
     let mut begun = upload();
     begun.frame().await.unwrap().unwrap();
     assert!(!ReplayBody::is_upload_body(&begun), "some of it was read");
