@@ -45,7 +45,7 @@ async fn middleware_upload_is_opened_again() {
 
 /// reqwest follows 307 and 308 only with a body in memory. The caller gets the redirect, and sends a clone.
 #[tokio::test]
-async fn reqwest_redirect_is_followed_by_the_caller() {
+async fn reqwest_redirect_is_left_to_caller() {
     let file = TestFile::new(1_000_000);
     let moved = status(307).header(http::header::LOCATION, http::HeaderValue::from_static("/moved"));
     let server = Server::http1([moved]).await;

@@ -62,7 +62,10 @@ impl Drop for TestFile {
 type Uploading = ReplayBody<UploadBody>;
 
 fn plain(http2: bool) -> Client<HttpConnector, Uploading> {
-    Client::builder(TokioExecutor::new()).http2_only(http2).build_http()
+    let mut connector = HttpConnector::new();
+    // Otherwise each window of HTTP/2 ends with a wait for the delayed acknowledgement of a short segment.
+    connector.set_nodelay(true);
+    Client::builder(TokioExecutor::new()).http2_only(http2).build(connector)
 }
 
 /// Returns a client that trusts the certificate.

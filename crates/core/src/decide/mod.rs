@@ -71,8 +71,8 @@ pub enum StopReason {
     /// The request cannot be sent again because its body was not saved: it is too large, or saving is off. A body that
     /// can be opened again need not be saved (`UploadBody` of the crate `reattempt`).
     BodyNotKept,
-    /// The request body could not be opened again for a retry, or is not the same anymore. The call's outcome is that of
-    /// the last attempt.
+    /// The request body could not be opened again for a retry, or is not the same anymore. The call's outcome is that
+    /// of the last attempt.
     BodyNotOpened,
     /// The schedule has no further delay.
     ScheduleEnded,

@@ -62,8 +62,8 @@ pin_project! {
     /// Readers share no state if the body is empty or a single [in-memory](ReplayBody::new) buffer.
     ///
     /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for an empty or
-    /// passed-through body, at most once for a single in-memory buffer or an upload, and twice for any other body. Kept frames and
-    /// waiting readers need further allocations.
+    /// passed-through body, at most once for a single in-memory buffer or an upload, and twice for any other body.
+    /// Kept frames and waiting readers need further allocations.
     ///
     /// # Cancel safety
     ///
@@ -221,8 +221,8 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// Returns `true` if [`new`](Self::new) would find an [`UploadBody`](crate::UploadBody) in `body`, which can be sent again although
-    /// nothing of it is kept.
+    /// Returns `true` if [`new`](Self::new) would find an [`UploadBody`](crate::UploadBody) in `body`, which can be sent
+    /// again although nothing of it is kept.
     #[inline]
     pub fn is_upload_body(body: &B) -> bool {
         !is_known_in_memory::<B>() && source_of(body).is_some()
@@ -340,8 +340,8 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Returns the time limit for [`poll_open`](Self::poll_open) if this is a reader of an [`UploadBody`](crate::UploadBody), or `None` for
-    /// any other body, which is never opened.
+    /// Returns the time limit for [`poll_open`](Self::poll_open), or `None` if this is no reader of an
+    /// [`UploadBody`](crate::UploadBody).
     pub fn open_within(&self) -> Option<Duration> {
         match &self.inner {
             Inner::Upload { reader } => Some(reader.open_within()),
@@ -349,7 +349,7 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Opens the [`UploadBody`](crate::UploadBody) that this reader reads, so that a later attempt cannot fail to open it.
+    /// Opens the [`UploadBody`](crate::UploadBody) that this reader reads, before the reader is sent.
     ///
     /// Any other body, and one that is open, is ready at once.
     ///

@@ -73,8 +73,8 @@ impl OpenFile {
         Err(UploadError::Changed { path: self.path.to_path_buf(), before: self.state, after })
     }
 
-    /// Reads the next piece. The file is checked after the piece was read and before it is sent, so a piece of a changed
-    /// file is never sent.
+    /// Reads the next piece. The file is checked after the piece was read and before it is sent, so a piece of a
+    /// changed file is never sent.
     fn read(self: Box<Self>, most: u64) -> Result<(Box<Self>, Vec<u8>), UploadError> {
         let mut piece = Vec::with_capacity(usize::try_from(most).unwrap_or(0));
         (&self.file).take(most).read_to_end(&mut piece).map_err(read_error)?;

@@ -2,8 +2,8 @@
 //!
 //! An [`UploadBody`] is an ordinary body with a way to open it: the first poll opens it, and a clone is a new, unopened
 //! body. A [`ReplayBody`](crate::ReplayBody) around it keeps no frames: it asks the body for its way (`probe`), and
-//! each of its readers opens its own. The retry layer opens the next attempt's body while it still holds the last
-//! outcome, so that the caller gets that outcome if the body cannot be opened. Length and, for files, identity are
+//! each of its readers opens its own. The retry layer opens the next attempt's body, just before it is sent, while it
+//! still holds the last outcome, so that the caller gets that outcome if the body cannot be opened. Length and, for files, identity are
 //! checked when a body is opened and before each frame is returned, so no attempt completes with other bytes. Nothing
 //! else of a call changes.
 
@@ -46,8 +46,8 @@ use source::{Opened, Opening, Source};
 /// A request body of any size that is opened anew for each attempt.
 ///
 /// Use it for bodies that are too large to keep, such as files: the first attempt streams it, a retry opens it again,
-/// and memory stays constant. `Content-Length` stays the same. It needs no setting: retry and hedge layers find it, also
-/// inside a `reqwest::Body` or a boxed body. Without them it is sent once, like any other body.
+/// and memory stays constant. `Content-Length` stays the same. It needs no setting: retry and hedge layers find it,
+/// also inside a `reqwest::Body` or a boxed body. Without them it is sent once, like any other body.
 ///
 /// | constructor | content |
 /// |---|---|
@@ -183,8 +183,8 @@ impl UploadBody {
 
     /// Creates a body from a regular file.
     ///
-    /// The file is opened again for each attempt, and read on tokio's blocking threads in pieces of 128 KiB. Its length,
-    /// modification time and, on Unix, its device and inode must stay the same: they are compared at each opening and
+    /// The file is opened again for each attempt, and read on tokio's blocking threads in pieces of 128 KiB. Its
+    /// length, modification time and, on Unix, its device and inode must stay the same: they are compared at each opening and
     /// after each piece is read, before the piece is sent. A change that leaves all of them the same is not detected;
     /// file systems have a resolution of some milliseconds.
     ///

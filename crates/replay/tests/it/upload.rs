@@ -241,7 +241,7 @@ async fn joined_parts_are_opened_first() {
 /// A transparent wrapper passes the question on. One that changes length or trailers hides the upload, which is then
 /// sent once.
 #[tokio::test]
-async fn upload_is_found_in_transparent_wrappers_only() {
+async fn upload_is_found_in_transparent_wrappers() {
     let upload = || upload(6, &["one", "two"]).0;
     let boxed: UnsyncBoxBody<Bytes, BoxError> = upload().map_err(Into::into).boxed_unsync();
     let reader = ReplayBody::new(boxed, &limits());
@@ -345,7 +345,7 @@ mod file {
 
     /// The piece that was read together with the change is not returned, so no attempt mixes old and new bytes.
     #[tokio::test]
-    async fn file_that_changes_while_read_is_never_mixed() {
+    async fn file_that_changes_is_never_mixed() {
         let file = TestFile::new("mixed", &content(500_000));
         let mut body = UploadBody::file(&file.0).await.unwrap();
         let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();

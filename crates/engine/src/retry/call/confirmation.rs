@@ -1,5 +1,5 @@
-//! The confirmation of a retry by a remote budget, and the opening of its body. The outcome is held until the budget
-//! decides and the body is open. The retry's delay has already started by then.
+//! The confirmation of a retry by a remote budget, and the decision after its body was opened. The outcome is held
+//! until then. The retry's delay has already started.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,29 +9,12 @@ use std::time::Duration;
 use reattempt_core::{Schedule, StopReason};
 use reattempt_replay::{ReplayBody, UploadError};
 
+use super::opening::{Opening, Unsent};
 use super::stage::Stage;
 use super::{Call, Held, Retrying};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AnswerOf, CallTypes, Saved};
-
-/// A confirmed retry whose body is being opened, with the outcome that is returned if that fails.
-pub(super) struct Unsent<T: CallTypes> {
-    held: Held<T>,
-    saved: T::Saved,
-    limit: Duration,
-}
-
-/// Polls the opening of the next attempt's body.
-pub(super) fn poll_open<T: CallTypes>(
-    unsent: &mut Option<Box<Unsent<T>>>,
-    cx: &mut Context<'_>,
-) -> Poll<Result<(), UploadError>> {
-    match unsent.as_mut().and_then(|unsent| unsent.saved.body_mut()) {
-        Some(body) => body.poll_open(cx),
-        None => Poll::Ready(Ok(())),
-    }
-}
 
 impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Polls for the budget's confirmation of the granted retry.
@@ -74,7 +57,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         match confirmed.and_then(|()| self.claim_request()) {
             Ok(saved) => {
                 match saved.body().and_then(ReplayBody::open_within) {
-                    Some(limit) => self.open(Unsent { held: Held { result, granted }, saved, limit }),
+                    Some(limit) => self.open(Unsent { held: Held { result, granted }, saved }, limit),
                     None => self.begin_retry(result, granted, saved),
                 }
                 ControlFlow::Continue(())
@@ -85,49 +68,32 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Holds the outcome until the body of the next attempt is open.
     #[cold]
-    fn open(&mut self, mut unsent: Unsent<T>) {
-        let now = Instant::now();
+    fn open(&mut self, unsent: Unsent<T>, limit: Duration) {
         let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        let limits = &self.shared.policy.settings.limits;
-        let end = retrying.progress.as_ref().and_then(|progress| progress.time_limit(limits, &self.context));
-        if let Some(end) = end {
-            unsent.limit = unsent.limit.min(end.saturating_duration_since(now));
-        }
-        let by = Some(now.later(unsent.limit));
-        retrying.stage.set(Stage::Opening { opening: Some(Box::new(unsent)), by });
+        retrying.stage.set(Stage::Opening { opening: Opening::new(unsent, limit) });
     }
 
-    /// Begins the retry whose body is open, or ends the call with the held outcome. `opened` is `None` if the time limit
-    /// has passed.
-    pub(super) fn finish_opening(
-        &mut self,
-        unsent: Unsent<T>,
-        opened: Option<Result<(), UploadError>>,
-    ) -> Option<AnswerOf<T>> {
-        let Unsent { held: Held { result, mut granted }, saved, limit } = unsent;
+    /// Begins the retry whose body is open, or ends the call with the held outcome.
+    pub(super) fn finish_opening(&mut self, unsent: Unsent<T>, opened: Result<(), UploadError>) -> Option<AnswerOf<T>> {
+        let Unsent { held: Held { result, mut granted }, saved } = unsent;
         let retrying = self.retrying.as_mut()?.as_mut().project();
-        let stop = match opened.unwrap_or(Err(UploadError::NotOpenAfter(limit))) {
-            Ok(()) => {
-                // Draining the response starts now.
-                granted.now = Instant::now();
+        // Draining the response starts now.
+        granted.now = Instant::now();
+        let stop = match (opened, retrying.progress) {
+            (Ok(()), Some(progress)) => {
                 let limits = &self.shared.policy.settings.limits;
-                let in_time = retrying.progress.as_mut().map_or(Ok(()), |progress| {
-                    progress.check_in_time(limits, &self.context, granted.now, T::Mode::ENDS_LATE)
-                });
-                match in_time {
-                    Ok(()) => {
-                        self.begin_retry(result, granted, saved);
-                        return None;
-                    }
-                    Err(stop) => stop,
-                }
+                progress.check_in_time(limits, &self.context, granted.now, T::Mode::ENDS_LATE).err()
             }
-            Err(error) => {
-                if let Some(progress) = retrying.progress {
-                    progress.revoke_unopened(Arc::new(error));
-                }
-                StopReason::BodyNotOpened
+            (Err(error), Some(progress)) => {
+                progress.revoke_unopened(Arc::new(error));
+                Some(StopReason::BodyNotOpened)
             }
+            (Ok(()), None) => None,
+            (Err(_), None) => Some(StopReason::BodyNotOpened),
+        };
+        let Some(stop) = stop else {
+            self.begin_retry(result, granted, saved);
+            return None;
         };
         // The destination of the report is the saved request's.
         self.saved = Some(saved);
