@@ -221,8 +221,8 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// Returns `true` if [`new`](Self::new) would find an [`UploadBody`](crate::UploadBody) in `body`, which can be sent
-    /// again although nothing of it is kept.
+    /// Returns `true` if [`new`](Self::new) would find an [`UploadBody`](crate::UploadBody) in `body`, which can be
+    /// sent again although nothing of it is kept.
     #[inline]
     pub fn is_upload_body(body: &B) -> bool {
         !is_known_in_memory::<B>() && source_of(body).is_some()

@@ -3,9 +3,9 @@
 //! An [`UploadBody`] is an ordinary body with a way to open it: the first poll opens it, and a clone is a new, unopened
 //! body. A [`ReplayBody`](crate::ReplayBody) around it keeps no frames: it asks the body for its way (`probe`), and
 //! each of its readers opens its own. The retry layer opens the next attempt's body, just before it is sent, while it
-//! still holds the last outcome, so that the caller gets that outcome if the body cannot be opened. Length and, for files, identity are
-//! checked when a body is opened and before each frame is returned, so no attempt completes with other bytes. Nothing
-//! else of a call changes.
+//! still holds the last outcome, so that the caller gets that outcome if the body cannot be opened. Length and, for
+//! files, identity are checked when a body is opened and before each frame is returned, so no attempt completes with
+//! other bytes. Nothing else of a call changes.
 
 mod checked;
 mod error;
@@ -184,8 +184,8 @@ impl UploadBody {
     /// Creates a body from a regular file.
     ///
     /// The file is opened again for each attempt, and read on tokio's blocking threads in pieces of 128 KiB. Its
-    /// length, modification time and, on Unix, its device and inode must stay the same: they are compared at each opening and
-    /// after each piece is read, before the piece is sent. A change that leaves all of them the same is not detected;
+    /// length, modification time and, on Unix, its device and inode must stay the same: they are compared at each
+    /// opening and after each piece is read, before the piece is sent. A change that leaves all of them the same is not detected;
     /// file systems have a resolution of some milliseconds.
     ///
     /// # Errors

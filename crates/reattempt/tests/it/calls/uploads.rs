@@ -157,7 +157,7 @@ async fn hedge_opens_its_own_body() {
     let client = tower::service_fn(async |request: Request<ReplayBody<UploadBody>>| {
         let read = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok::<_, io::Error>(Response::new(Full::from(read)))
+        Ok::<_, io::Error>(Response::new(Full::<Bytes>::from(read)))
     });
     let policy = HedgePolicy::http().delay(Duration::from_millis(10));
     let (body, opened) = upload(book);
@@ -176,7 +176,7 @@ async fn hedge_that_cannot_open_ends_nothing() {
     let client = tower::service_fn(async |request: Request<ReplayBody<UploadBody>>| {
         let read = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok::<_, io::Error>(Response::new(Full::from(read)))
+        Ok::<_, io::Error>(Response::new(Full::<Bytes>::from(read)))
     });
     let policy = HedgePolicy::http().delay(Duration::from_millis(10));
     let mut request = put(upload(|| async { Err(io::Error::other("gone")) }).0);
