@@ -185,8 +185,8 @@ impl UploadBody {
     ///
     /// The file is opened again for each attempt, and read on tokio's blocking threads in pieces of 128 KiB. Its
     /// length, modification time and, on Unix, its device and inode must stay the same: they are compared at each
-    /// opening and after each piece is read, before the piece is sent. A change that leaves all of them the same is not detected;
-    /// file systems have a resolution of some milliseconds.
+    /// opening and after each piece is read, before the piece is sent. A change that leaves all of them the same is not
+    /// detected; file systems have a resolution of some milliseconds.
     ///
     /// # Errors
     ///
