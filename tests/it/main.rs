@@ -25,3 +25,4 @@ mod storms;
 mod support;
 mod tonic;
 mod tunnels;
+mod uploads;

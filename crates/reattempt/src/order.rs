@@ -141,6 +141,14 @@
 //! # }
 //! ```
 //!
+//! # Uploads that are opened again
+//!
+//! A retry or hedge layer finds an [`UploadBody`](reattempt_engine::body::UploadBody) in the request, also in a box. A
+//! layer outside it that changes the body, such as one that compresses it or adds a checksum, hides the upload, which
+//! is then sent once. Put such a layer inside, where each attempt passes it, or its work into the function that opens
+//! the body.
+//! A `FollowRedirect` may be on either side: outside it clones the upload, inside it clones the attempt's `ReplayBody`.
+//!
 //! # Servers that stall
 //!
 //! No attempt is timed out unless [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) is set, and that limit has

@@ -8,6 +8,7 @@
 //! | [`ReplayBody`] | keeps the body's frames while streaming them to the client |
 //! | [`ReplayLimits`], [`ReplayMemory`] | limit the memory for kept frames, per call and for all calls |
 //! | [`ReplayWatch`] | reports an attempt that cannot continue while another one runs |
+//! | [`UploadBody`] | a body of any size that each attempt opens anew, such as a file |
 //! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be reused |
 //! | [`resume`] | contains the rules for resuming an interrupted response body |
 //!
@@ -51,6 +52,7 @@ mod saved_head;
 mod shared;
 mod source_watch;
 mod sync;
+mod upload;
 mod wakers;
 mod watch;
 
@@ -61,4 +63,5 @@ pub use limits::ReplayLimits;
 pub use memory::{ReplayCharge, ReplayMemory};
 pub use saved_head::SavedHead;
 pub use source_watch::SourceWatch;
+pub use upload::{FileState, UploadBody, UploadError};
 pub use watch::ReplayWatch;

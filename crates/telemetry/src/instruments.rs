@@ -127,6 +127,7 @@ fn word(reason: StopReason) -> &'static str {
         StopReason::NotRepeatable => "not_repeatable",
         StopReason::EarlierHop => "earlier_hop",
         StopReason::BodyNotKept => "body_not_kept",
+        StopReason::BodyNotOpened => "body_not_opened",
         StopReason::ScheduleEnded => "schedule_ended",
         StopReason::ServerSaidStop => "server_said_stop",
         StopReason::ServerDelayTooLong => "server_delay_too_long",

@@ -68,8 +68,12 @@ pub enum StopReason {
     ///
     /// To retry such requests, set `redirects_below(false)` on a client that does not follow redirects.
     EarlierHop,
-    /// The request cannot be sent again because its body was not saved: it is too large, or saving is off.
+    /// The request cannot be sent again because its body was not saved: it is too large, or saving is off. A body that
+    /// can be opened again need not be saved (`UploadBody` of the crate `reattempt`).
     BodyNotKept,
+    /// The request body could not be opened again for a retry, or is not the same anymore. The call's outcome is that
+    /// of the last attempt.
+    BodyNotOpened,
     /// The schedule has no further delay.
     ScheduleEnded,
     /// The server asked the client not to retry.
@@ -110,6 +114,7 @@ impl fmt::Display for StopReason {
                 "an earlier hop may have processed the request (redirects_below(false) rules it out)"
             }
             StopReason::BodyNotKept => "the request body was not kept",
+            StopReason::BodyNotOpened => "the request body could not be opened again",
             StopReason::ScheduleEnded => "the schedule has ended",
             StopReason::ServerSaidStop => "the server asked not to be called again",
             StopReason::ServerDelayTooLong => "the server asked for a longer wait than is allowed",

@@ -30,6 +30,7 @@ fn stop_reasons() {
         (StopReason::NotRepeatable, "the request must not be repeated"),
         (StopReason::EarlierHop, "an earlier hop may have processed the request (redirects_below(false) rules it out)"),
         (StopReason::BodyNotKept, "the request body was not kept"),
+        (StopReason::BodyNotOpened, "the request body could not be opened again"),
         (StopReason::ScheduleEnded, "the schedule has ended"),
         (StopReason::ServerSaidStop, "the server asked not to be called again"),
         (StopReason::ServerDelayTooLong, "the server asked for a longer wait than is allowed"),

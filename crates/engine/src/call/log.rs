@@ -2,6 +2,7 @@
 //!
 //! It is created at the first failure or with the first hedge.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use reattempt_core::{Failure, Proof, StopReason};
 
 use super::observe::{Event, Observer};
 use super::protocol::Protocol;
-use super::report::{AttemptOutcome, AttemptReport, Attempts, Report};
+use super::report::{AttemptOutcome, AttemptReport, Attempts, Report, Unopened};
 
 /// The observer of a policy, if one is set.
 pub(crate) type Observing = Option<Arc<dyn Observer>>;
@@ -22,11 +23,12 @@ pub(crate) struct CallLog {
     destination: Box<str>,
     attempts: Attempts,
     omitted: u32,
+    unopened: Option<Unopened>,
 }
 
 impl CallLog {
     pub(crate) fn new(destination: Box<str>) -> Self {
-        Self { destination, attempts: Attempts::new(), omitted: 0 }
+        Self { destination, attempts: Attempts::new(), omitted: 0, unopened: None }
     }
 
     pub(crate) fn destination(&self) -> &str {
@@ -58,6 +60,11 @@ impl CallLog {
         if let Some(last) = self.attempts.last_mut() {
             last.repeated_by = proof;
         }
+    }
+
+    /// Records that the body could not be opened for the next attempt.
+    pub(crate) fn set_unopened(&mut self, error: Arc<dyn Error + Send + Sync>) {
+        self.unopened = Some(Unopened(error));
     }
 
     /// Records the end of an attempt, with the time since the start of the call.
@@ -101,7 +108,7 @@ impl CallLog {
         stop: StopReason,
     ) -> Report {
         // The retry after this delay was never sent, so the delay does not belong in the report.
-        if stop == StopReason::BodyNotKept {
+        if matches!(stop, StopReason::BodyNotKept | StopReason::BodyNotOpened) {
             self.set_delay(None);
             self.set_repeated_by(None);
         }
@@ -113,6 +120,7 @@ impl CallLog {
             stop,
             code_names: P::CODE_NAMES,
             body_limits: protocol.body_limits().filter(|_| stop == StopReason::BodyNotKept),
+            unopened: self.unopened.take(),
         }
     }
 }

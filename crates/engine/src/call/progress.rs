@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -249,6 +250,12 @@ impl<D: Delays> Progress<D> {
     /// Withdraws a granted retry, because its request is no longer available.
     pub fn revoke(&mut self) {
         self.call.revoke();
+    }
+
+    /// Withdraws a granted retry, because its request body could not be opened.
+    pub fn revoke_unopened(&mut self, error: Arc<dyn Error + Send + Sync>) {
+        self.call.revoke();
+        self.log.set_unopened(error);
     }
 
     /// Takes the account, which must be reported to the budget at the end of the call.

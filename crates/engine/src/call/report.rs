@@ -1,10 +1,13 @@
 //! The report of a call: each attempt with its outcome, and the reason why the call ended.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reattempt_core::{Failure, Proof, Rounded, StopReason};
+#[cfg(feature = "http")]
+use reattempt_replay::UploadError;
 use smallvec::SmallVec;
 
 use super::causes::Cause;
@@ -28,7 +31,21 @@ pub struct Report {
     pub(crate) code_names: &'static [&'static str],
     /// The limits on the saved bytes of one streamed body and of all bodies, if the body was not saved.
     pub(crate) body_limits: Option<(usize, usize)>,
+    /// The error of a body that could not be opened again.
+    pub(crate) unopened: Option<Unopened>,
 }
+
+/// The error of a body that could not be opened again. Two are equal if their texts are.
+#[derive(Debug, Clone)]
+pub(crate) struct Unopened(pub(crate) Arc<dyn Error + Send + Sync>);
+
+impl PartialEq for Unopened {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for Unopened {}
 
 /// The attempts of a report. Two are stored inline, because most retried calls succeed with their second attempt.
 pub(crate) type Attempts = SmallVec<[AttemptReport; 2]>;
@@ -87,7 +104,7 @@ impl Report {
     /// Creates the report of a call without attempts.
     pub(crate) fn of_nothing(stop: StopReason) -> Self {
         let (attempts, sent, winner) = (Attempts::new(), 0, None);
-        Self { attempts, omitted: 0, sent, winner, stop, code_names: &[], body_limits: None }
+        Self { attempts, omitted: 0, sent, winner, stop, code_names: &[], body_limits: None, unopened: None }
     }
 
     /// Returns the report in a response, or `None` if only one attempt was sent and it succeeded or failed permanently.
@@ -113,6 +130,13 @@ impl Report {
     /// Returns the reason why the call ended.
     pub fn stop_reason(&self) -> StopReason {
         self.stop
+    }
+
+    /// Returns the error of the request body if it could not be opened again for a retry, so that the call ended with
+    /// its last outcome and [`StopReason::BodyNotOpened`].
+    #[cfg(feature = "http")]
+    pub fn upload_error(&self) -> Option<&UploadError> {
+        self.unopened.as_ref()?.0.downcast_ref()
     }
 
     /// Returns the number of retries or hedges, that is, attempts after the first.
@@ -172,8 +196,12 @@ impl fmt::Display for Report {
             writeln!(f, "({} attempts in the middle are left out)", self.omitted)?;
         }
         write!(f, "stopped: {}", self.stop)?;
-        match self.body_limits {
-            Some((one, all)) => write!(f, " (ReplayLimits::per_call is {one} bytes, ReplayLimits::memory {all} bytes)"),
+        if let Some((one, all)) = self.body_limits {
+            write!(f, " (ReplayLimits::per_call is {one} bytes, ReplayLimits::memory {all} bytes; ")?;
+            write!(f, "an UploadBody of any length can be opened again)")?;
+        }
+        match &self.unopened {
+            Some(Unopened(error)) => write!(f, ": {error}"),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Request};
-use reattempt_replay::{ReplayBody, ReplayLimits};
+use reattempt_replay::{ReplayBody, ReplayLimits, UploadBody};
 use tokio::runtime::Handle;
 use tonic::body::Body;
 
@@ -27,8 +27,14 @@ impl Replay<Request<Body>> for Grpc {
 
     #[inline(always)]
     fn save(&self, request: Request<Body>, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Request<Body> {
-        let (mut head, body) = request.into_parts();
+        let (mut head, mut body) = request.into_parts();
         first(&mut head.headers, added);
+        // Inside a fallback, a poll of the caller's body means that the request was sent, so no other body is sent.
+        if let Some(upload) = UploadBody::take_from(&mut head.extensions)
+            && head.extensions.get::<Witness>().is_none()
+        {
+            body = Body::new(upload);
+        }
         // A generated client's body encodes its single message when it is polled, so its length is unknown until then.
         let limits = self.http.limits_of(&head, &body);
         let saved_head = added.saved_with(&mut head);

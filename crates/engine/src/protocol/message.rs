@@ -78,6 +78,10 @@ impl<B> Saved for SavedRequest<B> {
     fn body(&self) -> Option<&ReplayBody<B>> {
         Some(&self.body)
     }
+
+    fn body_mut(&mut self) -> Option<&mut ReplayBody<B>> {
+        Some(&mut self.body)
+    }
 }
 
 /// Makes the body of a request that is not saved observable.
@@ -189,7 +193,8 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
     fn cannot_save(&self, request: &Request<B>) -> Option<StopReason> {
         // The body of a CONNECT request is the data of its tunnel.
         let tunnel = (request.method() == Method::CONNECT).then_some(StopReason::Forbidden);
-        let unkept = || self.replay.keeps_nothing().then_some(StopReason::BodyNotKept);
+        let is_kept = || !self.replay.keeps_nothing() || ReplayBody::is_upload_body(request.body());
+        let unkept = || (!is_kept()).then_some(StopReason::BodyNotKept);
         tunnel.or_else(unkept).filter(|_| !request.body().is_end_stream())
     }
 

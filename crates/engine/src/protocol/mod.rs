@@ -167,6 +167,12 @@ pub trait Saved: sealed::Sealed {
         None
     }
 
+    /// Returns the saved body for opening it, or `None` if it is part of the request.
+    #[doc(hidden)]
+    fn body_mut(&mut self) -> Option<&mut ReplayBody<Self::Body>> {
+        None
+    }
+
     /// Returns a watch on the caller's body, if that is streamed and a guard may need it.
     #[doc(hidden)]
     #[inline]

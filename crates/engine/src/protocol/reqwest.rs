@@ -78,6 +78,13 @@ impl Saved for SavedReqwest {
             SavedBody::InRequest(_) => None,
         }
     }
+
+    fn body_mut(&mut self) -> Option<&mut ReplayBody<Body>> {
+        match &mut self.body {
+            SavedBody::Stream(body) => Some(body),
+            SavedBody::InRequest(_) => None,
+        }
+    }
 }
 
 impl Replay<Request> for Http {
@@ -129,7 +136,7 @@ impl Replay<Request> for Http {
         let source = request.body_mut().take();
         let copy = copy_of_bodiless(&request);
         let (body, saved_body) = match source {
-            Some(body) if !self.replay.keeps_nothing() => {
+            Some(body) if !self.replay.keeps_nothing() || ReplayBody::is_upload_body(&body) => {
                 let first = match bytes {
                     Some(_) => ReplayBody::in_memory(body, &limits),
                     None => ReplayBody::new(body, &limits),

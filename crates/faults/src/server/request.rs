@@ -1,5 +1,6 @@
 //! A parser for HTTP/1.1 requests that arrive in pieces.
 
+use std::borrow::Cow;
 use std::io;
 
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
@@ -28,8 +29,8 @@ enum Length {
 }
 
 /// The part of a body that has arrived.
-pub(super) struct Body {
-    pub(super) data: Vec<u8>,
+pub(super) struct Body<'a> {
+    pub(super) data: Cow<'a, [u8]>,
     /// The length of the whole request, once it has arrived.
     pub(super) end: Option<usize>,
 }
@@ -80,12 +81,12 @@ impl Incoming {
     /// # Errors
     ///
     /// Returns an error if the chunks are not HTTP/1.1.
-    pub(super) fn body(&self) -> io::Result<Body> {
-        let Some(head) = &self.head else { return Ok(Body { data: Vec::new(), end: None }) };
+    pub(super) fn body(&self) -> io::Result<Body<'_>> {
+        let Some(head) = &self.head else { return Ok(Body { data: Cow::default(), end: None }) };
         let bytes = &self.bytes[head.end..];
         match head.body {
             Length::Bytes(length) => {
-                let data = bytes[..length.min(bytes.len())].to_vec();
+                let data = Cow::Borrowed(&bytes[..length.min(bytes.len())]);
                 let end = (bytes.len() >= length).then(|| head.end + length);
                 Ok(Body { data, end })
             }
@@ -118,13 +119,13 @@ fn parse(text: &str) -> Option<Request<()>> {
 }
 
 /// Decodes the chunks that have arrived, and finds the end of the trailers.
-fn chunks(bytes: &[u8]) -> io::Result<Body> {
+fn chunks(bytes: &[u8]) -> io::Result<Body<'static>> {
     let mut data = Vec::new();
     let mut at = 0;
     loop {
         let rest = &bytes[at..];
         let Some(line) = rest.windows(2).position(|window| window == b"\r\n") else {
-            return Ok(Body { data, end: None });
+            return Ok(Body { data: data.into(), end: None });
         };
         let size = std::str::from_utf8(&rest[..line]).ok().and_then(|line| line.split(';').next());
         let size = size.and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
@@ -132,13 +133,13 @@ fn chunks(bytes: &[u8]) -> io::Result<Body> {
         if size == 0 {
             // Next come the trailers, which end with an empty line.
             let end = rest[line..].windows(4).position(|window| window == b"\r\n\r\n");
-            return Ok(Body { data, end: end.map(|end| at + line + end + 4) });
+            return Ok(Body { data: data.into(), end: end.map(|end| at + line + end + 4) });
         }
         let chunk = &rest[line + 2..];
         data.extend_from_slice(&chunk[..size.min(chunk.len())]);
         match size.checked_add(2) {
             Some(whole) if whole <= chunk.len() => at += line + 2 + whole,
-            _ => return Ok(Body { data, end: None }),
+            _ => return Ok(Body { data: data.into(), end: None }),
         }
     }
 }

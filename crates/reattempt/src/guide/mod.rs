@@ -12,6 +12,7 @@
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
 //! | [`downloads`] | large downloads that continue after a broken connection | hyper 1, reqwest 0.13 |
+//! | [`uploads`] | large uploads that are sent again after a failure, without keeping them | hyper 1, reqwest 0.13, tonic 0.14 |
 //! | [`generic`] | functions that are generic over the client | tower 0.5 |
 //! | [`own_client`] | your own client type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
@@ -72,3 +73,6 @@ pub mod testing {}
 #[cfg(feature = "tonic")]
 #[doc = include_str!("tonic.md")]
 pub mod tonic {}
+
+#[doc = include_str!("uploads.md")]
+pub mod uploads {}

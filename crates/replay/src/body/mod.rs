@@ -9,6 +9,8 @@
 mod reading;
 
 use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, SizeHint};
@@ -25,6 +27,7 @@ use crate::prefetched::Prefetched;
 use crate::progress::{End, Length, length_of};
 use crate::shared::{Keeping, Reader, Whole};
 use crate::source_watch::SourceWatch;
+use crate::upload::{UploadError, UploadReader, source_of};
 use crate::watch::ReplayWatch;
 
 /// The length below which data frames of streamed bodies are copied. The read buffer of hyper's HTTP/1 server grows to
@@ -54,11 +57,13 @@ pin_project! {
     /// therefore has the same framing as the first. The exception is a single in-memory buffer for which the caller's
     /// hint was not exact: its size hint has no upper bound.
     ///
+    /// Of an [`UploadBody`](crate::UploadBody), nothing is kept: each reader opens it. It can always be sent again.
+    ///
     /// Readers share no state if the body is empty or a single [in-memory](ReplayBody::new) buffer.
     ///
     /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for an empty or
-    /// passed-through body, at most once for a single in-memory buffer, and twice for any other body. Kept frames and
-    /// waiting readers need further allocations.
+    /// passed-through body, at most once for a single in-memory buffer or an upload, and twice for any other body.
+    /// Kept frames and waiting readers need further allocations.
     ///
     /// # Cancel safety
     ///
@@ -92,6 +97,8 @@ pin_project! {
         // access to it. The end and the length are therefore stored after each poll.
         Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
+        // A body that each reader opens for itself.
+        Upload { reader: UploadReader },
     }
 }
 
@@ -101,6 +108,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     /// | body | treatment |
     /// |---|---|
     /// | already at its end | can always be cloned, without a charge |
+    /// | an unread [`UploadBody`](crate::UploadBody), also inside transparent wrappers | each reader opens it; `limits` do not apply |
     /// | any other, if `limits` allow 0 bytes per call | [passed through](ReplayBody::passthrough) |
     /// | in memory | polled immediately; each reader gets the frames by reference |
     /// | any other | polled when a reader is polled |
@@ -143,7 +151,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     where
         B: Unpin,
     {
-        if limits.keeps_nothing() || body.is_end_stream() {
+        if limits.keeps_nothing() || body.is_end_stream() || Self::is_upload_body(&body) {
             return Self::new(body, limits);
         }
         let hint = body.size_hint();
@@ -167,6 +175,9 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     /// reserve stack space for one.
     #[inline(never)]
     fn of_unread(body: B, whole: Whole, limits: &ReplayLimits) -> Self {
+        if let Some(reader) = Self::upload_reader(&body) {
+            return Self { inner: Inner::Upload { reader } };
+        }
         if limits.keeps_nothing() {
             return Self::passthrough(body);
         }
@@ -208,6 +219,18 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         };
         let keeping = Keeping { prefetched, copied_below: 0, whole: Whole::Unknown };
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
+    }
+
+    /// Returns `true` if [`new`](Self::new) would find an [`UploadBody`](crate::UploadBody) in `body`, which can be
+    /// sent again although nothing of it is kept.
+    #[inline]
+    pub fn is_upload_body(body: &B) -> bool {
+        !is_known_in_memory::<B>() && source_of(body).is_some()
+    }
+
+    #[inline]
+    fn upload_reader(body: &B) -> Option<UploadReader> {
+        if is_known_in_memory::<B>() { None } else { source_of(body).map(UploadReader::new) }
     }
 
     /// Makes a body that is [passed through](Self::passthrough) observable by [`watch_source`](Self::watch_source),
@@ -287,6 +310,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { complete } => Inner::Complete { complete: complete.try_clone()? },
             Inner::Once { .. } => return None,
             Inner::Shared { reader } => Inner::Shared { reader: reader.try_clone()? },
+            Inner::Upload { reader } => Inner::Upload { reader: reader.try_clone()? },
         };
         Some(Self { inner })
     }
@@ -298,6 +322,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { complete } => complete.is_replayable(),
             Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.is_replayable(),
+            Inner::Upload { reader } => reader.is_replayable(),
         }
     }
 
@@ -308,8 +333,37 @@ impl<B> ReplayBody<B> {
     ///
     /// Has no effect if this reader cannot continue, or if the body is empty or a single in-memory buffer.
     pub fn cancel_others(&self) {
-        if let Inner::Shared { reader } = &self.inner {
-            reader.cancel_others();
+        match &self.inner {
+            Inner::Complete { .. } | Inner::Once { .. } => {}
+            Inner::Shared { reader } => reader.cancel_others(),
+            Inner::Upload { reader } => reader.cancel_others(),
+        }
+    }
+
+    /// Returns the time limit for [`poll_open`](Self::poll_open), or `None` if this is no reader of an
+    /// [`UploadBody`](crate::UploadBody).
+    pub fn open_within(&self) -> Option<Duration> {
+        match &self.inner {
+            Inner::Upload { reader } => Some(reader.open_within()),
+            _ => None,
+        }
+    }
+
+    /// Opens the [`UploadBody`](crate::UploadBody) that this reader reads, before the reader is sent.
+    ///
+    /// Any other body, and one that is open, is ready at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of an opening that failed. The reader, and a clone made from it, should then not be sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if it is not polled again: the opening goes on with the next poll of this reader.
+    pub fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
+        match &mut self.inner {
+            Inner::Upload { reader } => reader.poll_open(cx),
+            _ => Poll::Ready(Ok(())),
         }
     }
 
@@ -344,6 +398,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { complete } => complete.noted().is_some_and(Noted::was_inspected),
             Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.was_polled(),
+            Inner::Upload { reader } => reader.was_polled(),
         }
     }
 
@@ -357,6 +412,7 @@ impl<B> ReplayBody<B> {
             }
             Inner::Once { .. } => {}
             Inner::Shared { reader } => reader.forget_polls(),
+            Inner::Upload { reader } => reader.forget_polls(),
         }
     }
 
@@ -364,7 +420,7 @@ impl<B> ReplayBody<B> {
     /// readers, the watch never becomes ready.
     pub fn watch(&self) -> ReplayWatch {
         match &self.inner {
-            Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
+            Inner::Complete { .. } | Inner::Once { .. } | Inner::Upload { .. } => ReplayWatch::idle(),
             Inner::Shared { reader } => reader.watch(),
         }
     }
@@ -375,7 +431,7 @@ impl<B> ReplayBody<B> {
     /// reader as cut off although it can continue.
     pub fn watch_first(&self) -> ReplayWatch {
         match &self.inner {
-            Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
+            Inner::Complete { .. } | Inner::Once { .. } | Inner::Upload { .. } => ReplayWatch::idle(),
             Inner::Shared { reader } => reader.watch_first(),
         }
     }
@@ -394,6 +450,7 @@ impl<B> ReplayBody<B> {
         // The compiler evaluates the check of the type, and most bodies have one of these types.
         match &self.inner {
             Inner::Shared { reader } if !is_known_in_memory::<B>() => Some(reader.watch_source()),
+            Inner::Upload { reader } if !is_known_in_memory::<B>() => Some(reader.watch_source()),
             _ => None,
         }
     }
@@ -404,6 +461,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { .. } => false,
             Inner::Once { end, .. } => end.has_failed(),
             Inner::Shared { reader } => reader.source_failed(),
+            Inner::Upload { reader } => reader.source_failed(),
         }
     }
 }

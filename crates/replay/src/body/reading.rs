@@ -22,6 +22,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for ReplayBody<B> {
             InnerProjected::Complete { complete } => complete.poll_frame(),
             InnerProjected::Once { body, rest, end } => poll_once(body, rest, end, cx),
             InnerProjected::Shared { reader } => reader.poll_frame(cx),
+            InnerProjected::Upload { reader } => reader.poll_frame(cx),
         }
     }
 
@@ -55,6 +56,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { complete } => complete.is_end_stream(),
             Inner::Once { end, .. } => end.at_end(),
             Inner::Shared { reader } => reader.body_end().at_end(),
+            Inner::Upload { reader } => reader.is_end_stream(),
         }
     }
 
@@ -64,6 +66,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { complete } => complete.size_hint(),
             Inner::Once { rest, .. } => rest.hint(),
             Inner::Shared { reader } => reader.size_hint(),
+            Inner::Upload { reader } => reader.size_hint(),
         }
     }
 }
@@ -83,6 +86,7 @@ impl<B> fmt::Debug for ReplayBody<B> {
             Inner::Complete { complete } => complete.kind(),
             Inner::Once { .. } => "passed through",
             Inner::Shared { .. } => "kept",
+            Inner::Upload { .. } => "opened again",
         };
         f.debug_struct("ReplayBody")
             .field("kind", &kind)

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Empty, Full};
-use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory, UploadBody};
 use reattempt_testing::{allocations_of, bytes_in_use};
 
 fn read<B: Body<Data = Bytes> + ?Sized>(mut body: Pin<&mut B>) {
@@ -44,6 +44,15 @@ fn one_frame_costs_one_allocation_if_shared() {
     assert_eq!(allocations_of(|| unread(&limits.clone().per_call(1))), 1, "it is in memory, whatever the cap");
     assert_eq!(allocations_of(|| send(Full::new(data.clone()), &limits.clone().per_call(0))), 0);
     assert_eq!(allocations_of(|| read(pin!(ReplayBody::passthrough(Full::new(data.clone()))))), 0);
+}
+
+/// Compared with the upload alone, which opens itself.
+#[test]
+fn upload_costs_one_allocation_more() {
+    let upload = UploadBody::cloned(Full::<Bytes>::from("hello"));
+    let limits = ReplayLimits::default();
+    let alone = allocations_of(|| read(pin!(upload.clone())));
+    assert_eq!(allocations_of(|| send(upload.clone(), &limits)), alone + 1);
 }
 
 /// Hosts that were used once leave no entry behind.

@@ -21,6 +21,7 @@ mod resume_ranges;
 mod support;
 mod threads;
 mod thresholds;
+mod upload;
 mod wakers;
 mod watch;
 mod whole;

@@ -170,12 +170,15 @@ impl<T: CallTypes> HedgeDriver<T> {
     }
 
     /// Returns the event for an error that the request body caused. Either the caller's body failed, which affects
-    /// every attempt, or this attempt could not read the rest of it.
+    /// every attempt, or this attempt could not read the rest of it, or could not open it.
     fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
         if cut_off {
             return Some(HedgeEvent::BodyLost);
         }
-        if self.saved.as_ref().and_then(Saved::body).is_some_and(ReplayBody::source_failed) {
+        let body = self.saved.as_ref().and_then(Saved::body);
+        // An upload that could not be opened for this attempt may be open for the others.
+        let is_upload = body.is_some_and(|body| body.open_within().is_some());
+        if !is_upload && body.is_some_and(ReplayBody::source_failed) {
             return Some(HedgeEvent::Fatal);
         }
         let mut causes = std::iter::successors(Some(error), |&error| cause(error))
@@ -183,7 +186,7 @@ impl<T: CallTypes> HedgeDriver<T> {
             .peekable();
         causes.peek()?;
         let all_of_source = causes.all(|error| matches!(error, ReplayError::Source(_)));
-        Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
+        Some(if all_of_source && !is_upload { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
     /// Records a retryable failure or a fatal response in the budget. An error that is not retryable

@@ -1,11 +1,15 @@
-//! The confirmation of a retry by a remote budget. The outcome is held until the budget decides. The retry's delay has
-//! already started by then.
+//! The confirmation of a retry by a remote budget, and the decision after its body was opened. The outcome is held
+//! until then. The retry's delay has already started.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::{Schedule, StopReason};
+use reattempt_replay::{ReplayBody, UploadError};
 
+use super::opening::{Opening, Unsent};
 use super::stage::Stage;
 use super::{HeldOutcome, RetryDriver, RetryState};
 use crate::call::clock::Instant;
@@ -56,11 +60,48 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         let HeldOutcome { result, granted } = held;
         match confirmed.and_then(|()| self.claim_request()) {
             Ok(saved) => {
-                self.begin_retry(result, granted, saved);
+                match saved.body().and_then(ReplayBody::open_within) {
+                    Some(limit) => self.open(Unsent { held: HeldOutcome { result, granted }, saved }, limit),
+                    None => self.begin_retry(result, granted, saved),
+                }
                 ControlFlow::Continue(())
             }
             Err(stop) => ControlFlow::Break(self.end_call(result, stop)),
         }
+    }
+
+    /// Holds the outcome until the body of the next attempt is open.
+    #[cold]
+    fn open(&mut self, unsent: Unsent<T>, limit: Duration) {
+        let mut retrying = self.retrying.get_or_insert_with(RetryState::new).as_mut().project();
+        retrying.stage.set(Stage::Opening { opening: Opening::new(unsent, limit) });
+    }
+
+    /// Begins the retry whose body is open, or ends the call with the held outcome.
+    pub(super) fn finish_opening(&mut self, unsent: Unsent<T>, opened: Result<(), UploadError>) -> Option<AnswerOf<T>> {
+        let Unsent { held: HeldOutcome { result, mut granted }, saved } = unsent;
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        // Draining the response starts now.
+        granted.now = Instant::now();
+        let stop = match (opened, retrying.progress) {
+            (Ok(()), Some(progress)) => {
+                let limits = &self.shared.policy.settings.limits;
+                progress.check_in_time(limits, &self.context, granted.now, T::Mode::ENDS_LATE).err()
+            }
+            (Err(error), Some(progress)) => {
+                progress.revoke_unopened(Arc::new(error));
+                Some(StopReason::BodyNotOpened)
+            }
+            (Ok(()), None) => None,
+            (Err(_), None) => Some(StopReason::BodyNotOpened),
+        };
+        let Some(stop) = stop else {
+            self.begin_retry(result, granted, saved);
+            return None;
+        };
+        // The destination of the report is the saved request's.
+        self.saved = Some(saved);
+        Some(self.end_call(result, stop))
     }
 
     /// Takes the saved request for a confirmed retry. Only here does the previous attempt's upload end, because its

@@ -6,7 +6,9 @@
 mod attempt_end;
 mod call_end;
 mod confirmation;
+mod opening;
 mod stage;
+mod timers;
 
 use std::borrow::Cow;
 use std::pin::Pin;

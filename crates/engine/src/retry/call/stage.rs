@@ -8,12 +8,13 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use reattempt_core::{Schedule, StopReason};
 use tokio::task::coop::poll_proceed;
-use tokio::time::Sleep;
 use tower_service::Service;
 
+use super::opening::Opening;
+use super::timers::{LimitPassed, poll_by, poll_sleep};
 use super::{RetryDriver, RetryState};
 use crate::call::clock;
-use crate::call::clock::{Instant, sleep_until};
+use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
 use crate::call::layer_terms::LayerTerms;
@@ -44,6 +45,8 @@ pin_project! {
     pub(super) enum Stage<T: CallTypes> {
         // The budget has not confirmed the retry yet. If it refuses, the held outcome is returned.
         Confirming,
+        // The delay runs, and then the body of the next attempt is opened. If that fails, the held outcome is returned.
+        Opening { opening: Opening<T> },
         // The refused response is being drained, until `by` at the latest.
         Draining { #[pin] drain: T::Drain, by: Instant, due: Option<Instant> },
         // The attempt is due at this time, or immediately if it is `None`.
@@ -56,9 +59,6 @@ pin_project! {
         Sent,
     }
 }
-
-/// A time limit that has passed.
-struct LimitPassed;
 
 impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Drops the outcome and starts the stages before the retry, which is created from the saved request.
@@ -121,6 +121,14 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
                 StageView::Confirming => {
                     let confirmed = ready!(self.poll_confirmed(cx));
                     self.confirm(confirmed)
+                }
+                StageView::Opening { opening } => {
+                    let limits = &self.shared.policy.settings.limits;
+                    let end = || this.progress.as_ref().and_then(|progress| progress.time_limit(limits, &self.context));
+                    let opened = ready!(opening.poll(this.sleep, cx, end));
+                    let unsent = opening.unsent.take();
+                    this.stage.set(Stage::Sent);
+                    unsent.and_then(|unsent| self.finish_opening(*unsent, opened))
                 }
                 StageView::Draining { drain, by, due } => {
                     let due = *due;
@@ -346,34 +354,4 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     fn last_error(&mut self) -> Option<T::Error> {
         self.retrying.as_mut()?.as_mut().project().last_error.take()
     }
-}
-
-/// Polls `work` with a time limit. A running timer is polled first, so that nothing is sent too late. A passed limit is
-/// removed, because a call without any other outcome continues to wait.
-fn poll_by<T>(
-    mut sleep: Pin<&mut Option<Sleep>>,
-    by: &mut Option<Instant>,
-    cx: &mut Context<'_>,
-    mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
-) -> Poll<Result<T, LimitPassed>> {
-    let armed = sleep.as_ref().as_pin_ref().is_some_and(|sleep| by.is_some_and(|by| sleep.deadline() == by.on_tokio()));
-    if !armed && let Poll::Ready(done) = work(cx) {
-        return Poll::Ready(Ok(done));
-    }
-    let Some(limit) = by.filter(|_| clock::has_timer()) else { return Poll::Pending };
-    if poll_sleep(sleep.as_mut(), cx, limit).is_pending() {
-        return if armed { work(cx).map(Ok) } else { Poll::Pending };
-    }
-    *by = None;
-    Poll::Ready(Err(LimitPassed))
-}
-
-/// Sleeps until `until`, reusing the previous stage's timer if there was one.
-fn poll_sleep(mut sleep: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
-    match sleep.as_mut().as_pin_mut() {
-        None => sleep.set(Some(sleep_until(until))),
-        Some(running) if running.deadline() != until.on_tokio() => running.reset(until.on_tokio()),
-        Some(_) => {}
-    }
-    sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| clock::poll_interrupt(sleep, cx))
 }

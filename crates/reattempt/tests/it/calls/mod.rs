@@ -34,5 +34,6 @@ mod sharing;
 mod shedding;
 mod stock;
 mod timeouts;
+mod uploads;
 
 pub(crate) use reattempt_testing_layers::calls as support;

@@ -92,7 +92,8 @@ async fn unkept_body_names_limits_in_report() {
         slot.take().unwrap().to_string(),
         "attempt 1 at 0s: server (503)\n\
          stopped: the request body was not kept \
-         (ReplayLimits::per_call is 0 bytes, ReplayLimits::memory 1000 bytes)"
+         (ReplayLimits::per_call is 0 bytes, ReplayLimits::memory 1000 bytes; \
+         an UploadBody of any length can be opened again)"
     );
 }
 
