@@ -43,7 +43,13 @@ impl BodyVerdict {
     // B-13
     #[inline]
     pub fn of(extensions: &Extensions) -> Option<&Self> {
-        if in_use::BODIES.is_begun() { extensions.get() } else { None }
+        if in_use::BODIES.is_begun() { Self::find(extensions) } else { None }
+    }
+
+    // Not inlined, so that processes without the layer do not pay for its stack.
+    #[inline(never)]
+    fn find(extensions: &Extensions) -> Option<&Self> {
+        extensions.get()
     }
 
     /// Returns the classification of the whole body by a rule.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 use reattempt::PeekBodyLayer;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Origin, Step, body, data, get, response};
@@ -30,7 +30,8 @@ async fn time_to_head(
         response
     });
     let began = Instant::now();
-    let _response = layer.layer(origin).oneshot(get()).await.unwrap();
+    let response = timeout(Duration::from_secs(24 * 3600), layer.layer(origin).oneshot(get())).await;
+    response.expect("it is handed on").unwrap();
     began.elapsed()
 }
 

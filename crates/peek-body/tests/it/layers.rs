@@ -22,6 +22,8 @@ use super::support::{Origin, Scripted, Step, body, data, get, request, response,
 
 const MS: Duration = Duration::from_millis(1);
 
+type Make = fn() -> Response<Scripted>;
+
 fn dying() -> Response<Scripted> {
     response(200, body(Some(9), [data("four"), Step::Break]))
 }
@@ -52,7 +54,7 @@ async fn dying_bodies_open_the_breaker() {
 // B-5
 #[tokio::test(start_paused = true)]
 async fn guards_record_the_body() {
-    let cases: [(fn() -> Response<Scripted>, &str); 4] = [
+    let cases: [(Make, &str); 4] = [
         (dying, "Lost"),
         (well, "Served"),
         (|| response(429, body(None, [data("{}")])), "Overloaded"),
