@@ -34,9 +34,12 @@ pub(super) struct FileBody {
     stage: FileStage,
 }
 
+/// The result of reading a piece.
+type PieceRead = Result<(Box<OpenFile>, Vec<u8>), UploadError>;
+
 enum FileStage {
     Idle(Box<OpenFile>),
-    Reading(JoinHandle<Result<(Box<OpenFile>, Vec<u8>), UploadError>>),
+    Reading(JoinHandle<PieceRead>),
     Failed,
 }
 
@@ -75,7 +78,7 @@ impl OpenFile {
 
     /// Reads the next piece. The file is checked after the piece was read and before it is sent, so a piece of a
     /// changed file is never sent.
-    fn read(self: Box<Self>, most: u64) -> Result<(Box<Self>, Vec<u8>), UploadError> {
+    fn read(self: Box<Self>, most: u64) -> PieceRead {
         let mut piece = Vec::with_capacity(usize::try_from(most).unwrap_or(0));
         (&self.file).take(most).read_to_end(&mut piece).map_err(read_error)?;
         self.check()?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use reattempt_core::{
     Account, Budget, CallEnd, Evidence, FailureKind, HedgeEvent, HedgePermits, Proof, ServerHint, Verdict, Work,
 };
-use reattempt_replay::{ReplayBody, ReplayError};
+use reattempt_replay::{ReplayBody, ReplayError, UploadError};
 
 use super::{HedgeDriver, HedgedOutcome, Over, OverOf};
 use crate::call::report::AttemptOutcome;
@@ -185,8 +185,12 @@ impl<T: CallTypes> HedgeDriver<T> {
             .filter_map(|error| error.downcast_ref::<ReplayError>())
             .peekable();
         causes.peek()?;
-        let all_of_source = causes.all(|error| matches!(error, ReplayError::Source(_)));
-        Some(if all_of_source && !is_upload { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
+        // The saved request may be gone, so the error shows if it is an upload's.
+        let all_of_source = causes.all(|error| match error {
+            ReplayError::Source(source) => !source.is::<UploadError>(),
+            _ => false,
+        });
+        Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
     /// Records a retryable failure or a fatal response in the budget. An error that is not retryable
