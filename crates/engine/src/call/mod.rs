@@ -3,6 +3,8 @@
 
 #[cfg(feature = "http")]
 pub(crate) mod attempt_terms;
+#[cfg(feature = "http")]
+mod bound_hint;
 pub(crate) mod causes;
 pub mod clock;
 pub(crate) mod context;

@@ -8,6 +8,8 @@ use reattempt_control::RetryBudget;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
 use reattempt_core::Warning;
+#[cfg(feature = "http")]
+use reattempt_http::Hints;
 use reattempt_schedule_exponential::Exponential;
 
 use super::errors::BoxError;
@@ -80,6 +82,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn set_repeatable(&mut self, repeatable: bool) {
         let _ = repeatable;
+    }
+
+    /// Changes the settings of server hints. Has no effect on a protocol without such headers.
+    #[cfg(feature = "http")]
+    #[doc(hidden)]
+    fn change_hints(&mut self, change: &dyn Fn(Hints) -> Hints) {
+        let _ = change;
     }
 
     /// Returns the source of a [`TimedOut`](crate::TimedOut) error, if the protocol has a status for it.

@@ -21,8 +21,11 @@ use added::AddedNames;
 use date::{date, epoch};
 use number::{milliseconds, rounded_up, with_units};
 
-static RETRY_AFTER_MS: [HeaderName; 2] =
-    [HeaderName::from_static("retry-after-ms"), HeaderName::from_static("x-ms-retry-after-ms")];
+static RETRY_AFTER_MS: [HeaderName; 3] = [
+    HeaderName::from_static("retry-after-ms"),
+    HeaderName::from_static("x-ms-retry-after-ms"),
+    HeaderName::from_static("x-amz-retry-after"),
+];
 static SHOULD_RETRY: [HeaderName; 2] =
     [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
@@ -30,7 +33,7 @@ static SHOULD_RETRY: [HeaderName; 2] =
 ///
 /// | header | value | default |
 /// |---|---|---|
-/// | `retry-after-ms`, `x-ms-retry-after-ms` | a delay in milliseconds; a fraction is rounded up | read |
+/// | `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after` | a delay in milliseconds; a fraction is rounded up | read |
 /// | `Retry-After` (RFC 9110 §10.2.3) | a delay or a date in any of the forms below | read |
 /// | the headers of [`delay_in`](Self::delay_in) | a delay or a date in any of the forms below | none |
 /// | `RateLimit` and the headers in [`rate_limit`](Self::rate_limit) and [`quota_in`](Self::quota_in) | the time at which an exhausted quota is reset | not read: a retry rarely needs a full quota, and vendors disagree on the unit |
@@ -116,7 +119,8 @@ impl Hints {
         self
     }
 
-    /// Sets whether `retry-after-ms` and `x-ms-retry-after-ms` are read. On by default.
+    /// Sets whether `retry-after-ms`, `x-ms-retry-after-ms` (Azure) and `x-amz-retry-after` (AWS) are read. On by
+    /// default.
     #[must_use]
     pub const fn retry_after_ms(mut self, read: bool) -> Self {
         self.retry_after_ms = read;
@@ -179,60 +183,6 @@ impl Hints {
         self.rate_limit = read;
         self.quotas = read || self.added.is_some();
         self
-    }
-
-    /// Adds a header that contains a delay or a date in any of the forms of `Retry-After`. Can be called several times.
-    ///
-    /// It is read if neither `Retry-After` nor a header in milliseconds contains a delay. If several added headers
-    /// contain one, the longest delay counts. Like `Retry-After`, a value that cannot be read is a request for a delay.
-    ///
-    /// ```
-    /// use std::time::{Duration, SystemTime};
-    /// use http::{HeaderMap, HeaderName};
-    /// # use reattempt_core::ServerHint;
-    /// # use reattempt_http::Hints;
-    ///
-    /// let hints = Hints::default().delay_in(HeaderName::from_static("x-ratelimit-retry-after"));
-    /// let mut headers = HeaderMap::new();
-    /// headers.insert("x-ratelimit-retry-after", "42".parse()?);
-    /// let hinted = hints.read(&headers, SystemTime::now);
-    /// assert_eq!(hinted.hint, ServerHint::After(Duration::from_secs(42)));
-    /// # Ok::<(), http::header::InvalidHeaderValue>(())
-    /// ```
-    #[must_use]
-    pub fn delay_in(mut self, name: HeaderName) -> Self {
-        self.added_mut().delays.push(name);
-        self
-    }
-
-    /// Adds two headers with a quota: the remaining calls, and the time until the reset in any of the forms of
-    /// `Retry-After`. Can be called several times.
-    ///
-    /// The added headers are read even if [`rate_limit`](Self::rate_limit) is off, with its rules.
-    ///
-    /// ```
-    /// use std::time::{Duration, SystemTime};
-    /// use http::{HeaderMap, HeaderName};
-    /// # use reattempt_http::Hints;
-    ///
-    /// let name = HeaderName::from_static;
-    /// let hints = Hints::default().quota_in(name("x-calls-left"), name("x-calls-renewed"));
-    /// let mut headers = HeaderMap::new();
-    /// headers.insert("x-calls-left", "7".parse()?);
-    /// headers.insert("x-calls-renewed", "1m30s".parse()?);
-    /// let quota = hints.quota(&headers, SystemTime::now).unwrap();
-    /// assert_eq!((quota.remaining, quota.reset), (7, Duration::from_secs(90)));
-    /// # Ok::<(), http::header::InvalidHeaderValue>(())
-    /// ```
-    #[must_use]
-    pub fn quota_in(mut self, remaining: HeaderName, reset: HeaderName) -> Self {
-        self.added_mut().quotas.push([remaining, reset]);
-        self.quotas = true;
-        self
-    }
-
-    fn added_mut(&mut self) -> &mut AddedNames {
-        Arc::make_mut(self.added.get_or_insert_default())
     }
 
     /// Reads the hints from a response's headers.
