@@ -137,8 +137,8 @@ impl<G: Guard, P> Pass<G, P> {
         self.ticket.is_some()
     }
 
-    /// Removes a hint that binds only a server that an inner guard has chosen. A guard that chooses the server marks the
-    /// hint for the outer ones.
+    /// Removes a hint that binds only the server that an inner guard has chosen. A guard that chooses the server marks
+    /// the hint for the outer ones.
     // C-13
     #[cold]
     fn bind_hint(&self, judged: &mut Judged) {

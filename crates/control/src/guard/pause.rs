@@ -32,7 +32,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// does not begin a pause. Neither does gRPC's pushback, which concerns only its own call; its `RetryInfo` does, if the
 /// layer reads it.
 ///
-/// Calls that arrive during the pause wait, in a [queue](Self::queue) with limits, or are refused. After the pause, they
+/// Calls that arrive during the pause wait in a [queue](Self::queue) with limits, or are refused. After the pause, they
 /// return evenly spread over a time as long as the pause was, between 1 s and 10 s ([`spread`](Self::spread)). They
 /// then return at the rate at which they arrived. A call that arrives during that time gets a turn in it, too, and is
 /// sent at once if its turn has passed.
@@ -102,7 +102,7 @@ impl Pause {
         Self(self.0.changed(|rule| rule.spread = Spread::Over(spread)))
     }
 
-    /// Sets the longest pause. Default: 1 h. A longer wait is shortened, so that the server is asked again once an hour.
+    /// Sets the longest pause. Default: 1 h. A longer wait is shortened, so that one call an hour asks the server.
     pub fn longest(self, longest: Duration) -> Self {
         Self(self.0.changed(|rule| rule.longest = longest))
     }

@@ -47,8 +47,8 @@ impl End {
         }
     }
 
-    /// Returns the wait that the server requested of its callers when it refused the attempt (429, 503), or `None` if it
-    /// did not refuse the attempt or requested no wait that can be read.
+    /// Returns the wait that the server requested of its callers when it refused the attempt (429, 503). Returns `None`
+    /// if it did not refuse the attempt, or requested no wait that can be read.
     ///
     /// gRPC's pushback ([`ServerHint::Exactly`]) concerns only its own call, so it is no such wait.
     pub fn requested_wait(&self) -> Option<Duration> {

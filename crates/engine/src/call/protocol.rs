@@ -115,6 +115,12 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         false
     }
 
+    /// Returns `true` if a response may be pending, so that the request is kept even for the last allowed attempt.
+    #[doc(hidden)]
+    fn polls(&self) -> bool {
+        false
+    }
+
     /// Returns the final error of a call, wrapped in the protocol's own error.
     #[doc(hidden)]
     fn explained(error: BoxError) -> BoxError {

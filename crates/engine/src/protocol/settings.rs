@@ -138,6 +138,10 @@ impl Protocol for Http {
         true
     }
 
+    fn polls(&self) -> bool {
+        self.statuses.iter().any(|(_, verdict)| verdict.is_pending())
+    }
+
     fn change_hints(&mut self, change: &dyn Fn(Hints) -> Hints) {
         self.hints = change(std::mem::replace(&mut self.hints, Hints::none()));
     }

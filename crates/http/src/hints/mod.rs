@@ -134,8 +134,8 @@ impl Hints {
         self
     }
 
-    /// Sets whether the rate-limit headers of well-known services are read. [`read`](Self::read) then reads the reset of
-    /// an exhausted limit, and [`quota`](Self::quota) the quota. Off by default.
+    /// Sets whether the rate-limit headers of well-known services are read. [`read`](Self::read) then reads the reset
+    /// of an exhausted limit, and [`quota`](Self::quota) the quota. Off by default.
     ///
     /// | remaining | reset | sent by |
     /// |---|---|---|

@@ -67,7 +67,7 @@ pub struct Policy {
     /// `Some(true)` if every request may be processed twice, and `Some(false)` if none may. `None` leaves that to the
     /// protocol.
     pub repeatable: Option<bool>,
-    /// `Some(true)` if rate-limit headers are read, and `Some(false)` if they are not. `None` leaves that to the program.
+    /// `Some(true)` if rate-limit headers are read, `Some(false)` if they are not. `None` leaves that to the program.
     pub rate_limit: Option<bool>,
     /// Further headers with a delay.
     pub delay_headers: Vec<HeaderName>,

@@ -67,7 +67,7 @@ async fn code_of_a_loss_can_be_permanent() {
 /// connection into such a proof, and none makes an attempt without an answer a success.
 // field 25
 #[tokio::test(start_paused = true)]
-async fn setting_is_neither_more_nor_less_than_proof() {
+async fn setting_is_neither_more_nor_less_proof() {
     let failure = Failure::new(FailureKind::Server);
     for verdict in [Verdict::Transient(failure), Verdict::NotProcessed(failure), Verdict::Success] {
         let set = || unmarked(1).on_code(Code::Unavailable, verdict);
@@ -79,7 +79,7 @@ async fn setting_is_neither_more_nor_less_than_proof() {
 /// The code of an attempt that exceeded its limit is DEADLINE_EXCEEDED. The end of the call's own deadline stays final.
 // field 25
 #[tokio::test(start_paused = true)]
-async fn code_of_an_exceeded_limit_can_be_permanent() {
+async fn code_of_a_time_limit_can_be_permanent() {
     let late = || {
         Server::by(|number| match number {
             1 => (10_000, Ok(trailers_only(Code::Ok))),
