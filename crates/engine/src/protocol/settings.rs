@@ -31,9 +31,13 @@ const REFUSED_STREAM: u32 = 7;
 /// The caller's function that determines a destination.
 #[derive(Clone)]
 pub(crate) enum Destination {
-    OfUri(Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>),
-    OfRequest(Arc<dyn for<'a> Fn(RequestView<'a>) -> Cow<'a, str> + Send + Sync>),
+    OfUri(Arc<OfUri>),
+    OfRequest(Arc<OfRequest>),
 }
+
+type OfUri = dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync;
+
+type OfRequest = dyn for<'a> Fn(RequestView<'a>) -> Cow<'a, str> + Send + Sync;
 
 type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + Send + Sync>;
 
