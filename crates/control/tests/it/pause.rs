@@ -28,14 +28,14 @@ fn paused(pause: Pause, wait: Duration) -> Pause {
 fn waiting(pause: &Pause, arrival: &Arrival<'_>) -> PauseTicket {
     match pause.admit(arrival) {
         Admit::Waiting(ticket) => ticket,
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
 fn refusal(pause: &Pause, arrival: &Arrival<'_>) -> Refused {
     match pause.admit(arrival) {
         Admit::Refused(refused) => refused,
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
