@@ -22,6 +22,7 @@
 //! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead's limit follows it | the limit, a window of samples |
 //! | [`Throttle`] | a server refuses many calls: some calls are not sent | the requests of the last two minutes, and how many of them were accepted |
 //! | [`RateLimit`] | the client has a quota of calls per second: calls wait for tokens or are refused | a token bucket, and waiting calls |
+//! | [`Pause`] | a server asks one call to wait: all calls wait, and then return one after another | the end of the pause |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it | the rate, and a rate limit's tokens |
 //!
 //! Calls wait for a guard in a [`WaitQueue`], which is bounded.
@@ -61,8 +62,8 @@ pub use endpoints::{
 };
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker,
-    Counts, Gradient2, Limit, LimitRule, LimitWindow, Patience, RateLimit, RateTicket, Reservation, SendRate,
-    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, UsualLatency, Vegas,
-    WaitQueue, WaiterId, Wakers,
+    Counts, Gradient2, Limit, LimitRule, LimitWindow, Patience, Pause, PauseTicket, RateLimit, RateTicket, Reservation,
+    SendRate, SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, UsualLatency,
+    Vegas, WaitQueue, WaiterId, Wakers,
 };
 pub use latencies::Latencies;

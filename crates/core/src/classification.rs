@@ -66,6 +66,39 @@ impl Verdict {
         Verdict::NotProcessed(Failure::new(FailureKind::Stale))
     }
 
+    /// Creates the verdict for a response that is not the result yet: the server asks the client to come back for it
+    /// after a wait, such as a 202 with `Retry-After`.
+    ///
+    /// If the request is repeatable and the response contains a wait, it is sent again after that wait. This costs
+    /// neither an attempt nor a retry from the budget, and guards count the response as served. Only time ends it: the
+    /// limits on elapsed time and on the server's delay, and the deadline. The caller then gets the response itself. A
+    /// wait below 100 ms is lengthened to that.
+    ///
+    /// Otherwise the response is a success: without a wait, for a request that must not be repeated, and for hedged
+    /// calls. So is every 202 of a POST that starts the work. If a classifier returns this verdict, the last allowed
+    /// attempt of a retried call does not poll, because its request is not kept; `on_status` keeps it.
+    ///
+    /// ```
+    /// use reattempt::Verdict;
+    /// use reattempt::schedule::FailureKind;
+    /// # mod reattempt { pub use reattempt_core as schedule; pub use reattempt_core::Verdict; }
+    ///
+    /// // `RetryPolicy::http().on_status(StatusCode::ACCEPTED, Verdict::pending())` polls.
+    /// assert!(Verdict::pending().is_pending());
+    /// assert_eq!(Verdict::pending().failure().map(|failure| failure.kind()), Some(FailureKind::Pending));
+    /// ```
+    pub const fn pending() -> Self {
+        Verdict::Transient(Failure::new(FailureKind::Pending))
+    }
+
+    /// Returns `true` if the response is not the result yet ([`pending`](Self::pending)).
+    pub const fn is_pending(&self) -> bool {
+        match self.failure() {
+            Some(failure) => matches!(failure.kind(), FailureKind::Pending),
+            None => false,
+        }
+    }
+
     /// Returns the failure if the verdict is retryable, or `None` otherwise.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {

@@ -182,7 +182,7 @@ impl Evidence {
         match self.failure.kind() {
             FailureKind::Network | FailureKind::Connect | FailureKind::Stale => true,
             FailureKind::Server | FailureKind::Other => is_client_error(&self.failure),
-            FailureKind::Timeout | FailureKind::Throttled => false,
+            FailureKind::Timeout | FailureKind::Throttled | FailureKind::Pending => false,
         }
     }
 
@@ -258,7 +258,7 @@ fn of_failure(failure: &Failure, signs: &Signs) -> Health {
     match failure.kind() {
         FailureKind::Throttled => Health::Overloaded,
         FailureKind::Timeout => Health::Unavailable,
-        FailureKind::Stale => Health::Served,
+        FailureKind::Stale | FailureKind::Pending => Health::Served,
         // The connection ended before it could take the request, or another call gave it up.
         FailureKind::Connect if signs.undone.is_some() => Health::Local,
         FailureKind::Connect => Health::NotConnected,

@@ -29,6 +29,9 @@ pub enum FailureKind {
     /// The request carried something out of date that the caller renews, such as an expired token
     /// ([`Verdict::renew`](crate::Verdict::renew)).
     Stale,
+    /// The server has accepted the work and asks the client to come back for its result
+    /// ([`Verdict::pending`](crate::Verdict::pending)). It is no failure.
+    Pending,
     /// Any other failure that a classifier marks as retryable.
     Other,
 }
@@ -84,6 +87,7 @@ impl fmt::Display for FailureKind {
             FailureKind::Throttled => "throttled",
             FailureKind::Server => "server",
             FailureKind::Stale => "stale",
+            FailureKind::Pending => "pending",
             FailureKind::Other => "other",
         })
     }

@@ -37,7 +37,7 @@ impl<F, P> Shared<F, P> {
         let retryable = outcome.is_ok() && classification.verdict.failure().is_some();
         match judged.health {
             _ if self.protocol.facts(outcome).refused_here => Some(unprocessed),
-            _ if classification.verdict == Verdict::Success => None,
+            _ if classification.verdict == Verdict::Success || classification.verdict.is_pending() => None,
             _ if retryable => Some(unprocessed),
             Health::Ignored => None,
             Health::Served if !self.on_permanent => None,

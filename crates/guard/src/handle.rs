@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use reattempt_control::{AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, RateLimit, Throttle};
+use reattempt_control::{AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, Pause, RateLimit, Throttle};
 pub use reattempt_control::{BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage};
 
 pub use super::shared::now;
@@ -157,3 +157,21 @@ pub trait RateLimitExt: Timed<RateLimit> {
 }
 
 impl RateLimitExt for RateLimit {}
+
+/// Methods of a pause that read the current time themselves.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::guard::Pause;
+/// use reattempt::guard::handle::PauseExt;
+///
+/// assert_eq!(Pause::new().time_left("https://one.example"), Duration::ZERO);
+/// ```
+pub trait PauseExt: Timed<Pause> {
+    /// Returns the time until the pause of `destination` ends, or zero if it is not paused.
+    fn time_left(&self, destination: &str) -> Duration {
+        self.timed().time_left_at(destination, now())
+    }
+}
+
+impl PauseExt for Pause {}

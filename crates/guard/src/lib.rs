@@ -27,6 +27,7 @@
 //! | [`AdaptiveLimit`] | calls in flight, depending on latency and overload ([`Aimd`], [`Vegas`], [`Gradient2`]) | is refused, or waits |
 //! | [`Throttle`] | calls to a server that refuses many | is refused with a probability |
 //! | [`SendRate`] | calls per second, depending on the server's throttling | waits |
+//! | [`Pause`] | all calls after the server has asked one of them to wait (`Retry-After`) | waits, and returns in turn |
 //! | [`Pace`] | the time between two calls, depending on the server's throttling | waits for its turn |
 //!
 //! Each guard keeps one state per destination. A destination is a scheme, host and port, unless
@@ -118,6 +119,28 @@
 //! let layer = GuardLayer::with(http, RateLimit::new(Limit::per_second(100), 10));
 //! ```
 //!
+//! Three guards follow what the server says. They differ in what is known:
+//!
+//! | guard | choose it if | a 429 or 503 with a wait | afterwards |
+//! |---|---|---|---|
+//! | [`Pause`] | the service states its waits, and nothing else is known | all calls wait until it is over | the calls return over a time as long as the wait |
+//! | [`RateLimit`] | the allowed rate is known, or stated in headers | the same | calls are sent at the known rate |
+//! | [`SendRate`] | the service refuses calls without stating waits or rates | the rate is cut | the rate grows again with each success |
+//!
+//! Put a [`Pause`] first if there are several guards, so that waiting calls hold no places of the others. Its pauses
+//! have a state per destination. To pause a tenant or an account instead, set that key with
+//! [`Http::destination_for`](reattempt_engine::Http::destination_for):
+//!
+//! ```
+//! use reattempt::Http;
+//! use reattempt::guard::{GuardLayer, Pause};
+//!
+//! let tenant = Http::new().destination_for(|request| {
+//!     String::from_utf8_lossy(request.header("x-tenant").unwrap_or_default())
+//! });
+//! let layer = GuardLayer::with(tenant, Pause::new());
+//! ```
+//!
 //! # reqwest
 //!
 //! Reqwest requests have no public extensions. A guard therefore cannot detect an attempt's deadline, or that the
@@ -184,7 +207,7 @@ pub use pass::Pass;
 #[doc(hidden)]
 pub use protocol::OwnEnd;
 pub use reattempt_control::{
-    AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, Limit, RateLimit, SendRate, Throttle, Vegas,
+    AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, Limit, Pause, RateLimit, SendRate, Throttle, Vegas,
 };
 pub use reattempt_core::guard::{Reason, Refused};
 pub use service::Guarded;

@@ -35,7 +35,7 @@ use super::handle::{StateChange, ThrottleCounts, Usage};
 ///
 /// The labels are:
 ///
-/// - **`guard`**: `circuit_breaker`, `rate_limit`, `bulkhead`, `adaptive_limit`, `throttle`, `send_rate`,
+/// - **`guard`**: `circuit_breaker`, `rate_limit`, `bulkhead`, `adaptive_limit`, `throttle`, `send_rate`, `pause`,
 ///   `pace` or `custom`.
 /// - **`reason`**: `open`, `too_many_requests`, `isolated`, `full`, `rate_exceeded`, `wait_too_long`, `too_large` or
 ///   `shed`.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
+use reattempt_core::ServerHint;
+use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Health, Refused, Resume};
 use reattempt_engine::CallOptions;
+use reattempt_engine::wall::frame::Frame;
 use reattempt_engine::wall::{AttemptTerms, CutOff, late_answers};
 
 use super::health::Judged;
@@ -123,13 +125,31 @@ impl<G: Guard, P> Pass<G, P> {
 
     /// Ends the ticket with an outcome. Returns `true` if the guard holds its place until the body ends.
     #[inline]
-    pub(super) fn judge(&mut self, judged: Judged) -> bool {
-        let is_timed = judged != Judged::SERVED
-            || self.ticket.as_ref().is_some_and(|ticket| self.shared.guard.times_success(ticket));
+    pub(super) fn judge(&mut self, mut judged: Judged) -> bool {
+        let is_special = judged != Judged::SERVED;
+        if is_special {
+            self.bind_hint(&mut judged);
+        }
+        let is_timed = is_special || self.ticket.as_ref().is_some_and(|ticket| self.shared.guard.times_success(ticket));
         let now = if is_timed { now() } else { self.since };
         self.end_judged(judged, now);
         (self.phase, self.since) = (Phase::Held, now);
         self.ticket.is_some()
+    }
+
+    /// Removes a hint that binds only the server that an inner guard has chosen. A guard that chooses the server marks
+    /// the hint for the outer ones.
+    // C-13
+    #[cold]
+    fn bind_hint(&self, judged: &mut Judged) {
+        if judged.health != Health::Unavailable || judged.hint == ServerHint::None {
+            return;
+        }
+        if self.server().is_some() {
+            Frame::bind_hint(judged.hint);
+        } else if Frame::take_bound_hint() == judged.hint {
+            judged.hint = ServerHint::None;
+        }
     }
 
     /// Measures the latency of a served attempt that has waited.

@@ -36,6 +36,7 @@ fn of_word(word: &GuardWord, seed: u64) -> Arc<dyn AnyGuard> {
         GuardKind::Vegas(limit) => Arc::new(limit.shared(true)),
         GuardKind::Gradient2(limit) => Arc::new(limit.shared(true)),
         GuardKind::Throttle(throttle) => Arc::new(throttle.shared(true).seed(seed)),
+        GuardKind::Pause(pause) => Arc::new(pause.shared(true)),
     }
 }
 

@@ -190,6 +190,7 @@ fn stack<P: RequestProtocol + Clone>(
         if let Some(repeatable) = policy.repeatable {
             protocol.set_repeatable(repeatable);
         }
+        protocol.change_hints(&|hints| policy.hints(hints));
     }
     let mut stack = PolicyStack::new(protocol);
     let Some(state) = states.get(policy.map(|policy| &*policy.name).unwrap_or_default()) else { return stack };

@@ -76,6 +76,9 @@
 //! | `max_server_delay` | the maximum delay that a server may ask for | `"60s"` |
 //! | `attempt_timeout` | the time limit for each attempt, up to the response head | none |
 //! | `repeatable` | `true` if every request may be processed twice, `false` if none may | by method and idempotency key; over gRPC, none may |
+//! | `rate_limit` | `true` if the [rate-limit headers](reattempt::classify::Hints::rate_limit) of well-known services are read (HTTP) | `false` |
+//! | `delay_headers` | further headers with a delay, such as `["x-cooldown"]` (HTTP) | none |
+//! | `quota_headers` | further pairs of headers with a quota, such as `["x-calls-left x-calls-reset"]` (HTTP) | none |
 //! | `budget` | `"cautious"`, `"ratio"`, `"aws_quota"`, `"fleet"`, `"none"`, or a table with numbers | `"cautious"` |
 //! | `guards` | the guards of each attempt, such as `"breaker:open_time=10s"` | none |
 //! | `endpoints` | the name of an endpoints section | none |

@@ -79,6 +79,7 @@ impl State {
             GuardKind::Vegas(guard) => erase(guard),
             GuardKind::Gradient2(guard) => erase(guard),
             GuardKind::Throttle(guard) => erase(guard),
+            GuardKind::Pause(guard) => erase(guard),
         };
         self.guards.iter().map(erased).collect()
     }

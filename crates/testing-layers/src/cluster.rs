@@ -29,6 +29,8 @@ pub enum Does {
     Status(u16),
     /// A 503 with `Retry-After` in seconds.
     Busy(u32),
+    /// A 429 with `Retry-After` in seconds.
+    Limited(u32),
     Refuse,
     /// Processes the request and resets the connection.
     Reset,
@@ -166,6 +168,10 @@ impl<B> Service<Request<B>> for Node {
             Does::Busy(seconds) => {
                 let busy = status(503).header("retry-after", seconds).body(Full::default());
                 Box::pin(ready(Ok(busy.unwrap())))
+            }
+            Does::Limited(seconds) => {
+                let limited = status(429).header("retry-after", seconds).body(Full::default());
+                Box::pin(ready(Ok(limited.unwrap())))
             }
             Does::Refuse => Box::pin(ready(Err(ErrorKind::ConnectionRefused.into()))),
             Does::Reset => Box::pin(ready(Err(ErrorKind::ConnectionReset.into()))),

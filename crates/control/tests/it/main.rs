@@ -16,6 +16,7 @@ mod events;
 mod guards;
 mod model;
 mod newcomers;
+mod pause;
 mod quota;
 mod rate_limit;
 mod send_rate;

@@ -4,6 +4,7 @@
 //! simulations. The driver sends attempts and waits; everything else happens here.
 
 mod account;
+mod pending;
 mod refusal;
 mod schedule;
 
@@ -31,7 +32,8 @@ pub enum Decision {
     Return(StopReason),
     /// Send the request again after a delay, during which the call holds the budget's permit.
     ///
-    /// After a guard's refusal, the new attempt [replaces](Call::resends) the one that was not sent.
+    /// After a guard's refusal, the new attempt [replaces](Call::resends) the one that was not sent. After a
+    /// [pending](crate::Verdict::pending) response, it replaces the one that was too early.
     Retry {
         /// The delay before the attempt is sent.
         after: Duration,
@@ -143,6 +145,9 @@ impl<D: Delays> Call<D> {
         let evidence = *self.evidence.insert(failed.evidence());
         if let Some(refused) = failed.refused {
             return self.refused(terms, failed, refused, random);
+        }
+        if failed.classification.verdict.is_pending() {
+            return self.pending(terms, failed, random);
         }
         if failed.source_failed {
             // The caller's own body has failed, regardless of the error that the client reports.

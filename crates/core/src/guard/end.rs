@@ -37,6 +37,30 @@ impl End {
     pub const fn judged(health: Health, after: Duration) -> Self {
         Self::Judged { health, hint: ServerHint::None, quota: None, after }
     }
+
+    /// Adds the server's hint to an end with an outcome.
+    #[must_use]
+    pub const fn with_hint(self, hint: ServerHint) -> Self {
+        match self {
+            Self::Judged { health, quota, after, .. } => Self::Judged { health, hint, quota, after },
+            other => other,
+        }
+    }
+
+    /// Returns the wait that the server requested of its callers when it refused the attempt (429, 503). Returns `None`
+    /// if it did not refuse the attempt, or requested no wait that can be read.
+    ///
+    /// gRPC's pushback ([`ServerHint::Exactly`]) concerns only its own call, so it is no such wait.
+    pub fn requested_wait(&self) -> Option<Duration> {
+        match *self {
+            Self::Judged {
+                health: Health::Overloaded | Health::Unavailable,
+                hint: ServerHint::After(wait) | ServerHint::AtLeast(wait),
+                ..
+            } => Some(wait).filter(|wait| !wait.is_zero()),
+            _ => None,
+        }
+    }
 }
 
 /// The number of calls that the server still allows, as stated in its response.

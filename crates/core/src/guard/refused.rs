@@ -42,6 +42,8 @@ impl GuardKind {
     pub const SEND_RATE: Self = Self::named(&"send rate");
     /// An interval between calls that adapts to the server.
     pub const PACE: Self = Self::named(&"pace");
+    /// A pause, which a server has asked for.
+    pub const PAUSE: Self = Self::named(&"pause");
     /// A set of endpoints.
     pub const ENDPOINTS: Self = Self::named(&"set of endpoints");
     /// A guard without a name of its own.
@@ -81,12 +83,14 @@ pub enum Reason {
     Shed,
     /// There is no endpoint to send to.
     Empty,
+    /// The server has asked the client to wait, and the wait is not over.
+    Paused,
 }
 
 /// The number of low bits that hold the reason.
 const REASON_BITS: u32 = 8;
 
-const REASONS: [Reason; 9] = [
+const REASONS: [Reason; 10] = [
     Reason::Open,
     Reason::TooManyRequests,
     Reason::Isolated,
@@ -96,6 +100,7 @@ const REASONS: [Reason; 9] = [
     Reason::TooLarge,
     Reason::Shed,
     Reason::Empty,
+    Reason::Paused,
 ];
 
 impl Refused {
@@ -175,6 +180,7 @@ impl fmt::Display for Reason {
             Self::TooLarge => "never grants as much at once",
             Self::Shed => "sheds part of the calls",
             Self::Empty => "is empty",
+            Self::Paused => "is not over",
         })
     }
 }

@@ -71,6 +71,8 @@ impl HedgeEvent {
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,
+            // Another attempt would not be the result either.
+            verdict if verdict.is_pending() => Self::Succeeded,
             Verdict::Transient(_) | Verdict::NotProcessed(_) => Self::Failed(classification.hint),
             Verdict::Permanent if responded => Self::Fatal,
             Verdict::Permanent => Self::Errored,

@@ -20,6 +20,7 @@ mod in_flight;
 mod loopback;
 mod metrics;
 mod moves;
+mod pauses;
 mod seen;
 mod standard;
 mod untried;

@@ -147,8 +147,9 @@ impl<D: Delays> Progress<D> {
         );
         let evidence = self.call.evidence();
         self.unproven |= evidence.is_some_and(|evidence| evidence.work == Work::Maybe);
-        if decision == Decision::Return(StopReason::Permanent) {
-            return Err(StopReason::Permanent);
+        // A response that is not the result yet is a success, unless the client asks again.
+        if let Decision::Return(stop @ (StopReason::Permanent | StopReason::Succeeded)) = decision {
+            return Err(stop);
         }
         // An attempt that is replaced may have any code, even one that is not a failure (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
@@ -159,7 +160,9 @@ impl<D: Delays> Progress<D> {
         let ended = self.earlier.0.saturating_add(elapsed);
         self.log.record(ended, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
         self.noted = true;
-        self.log.notify_failure(&settings.observer);
+        if !verdict.is_pending() {
+            self.log.notify_failure(&settings.observer);
+        }
         if let Decision::Return(reason) = decision {
             return Err(reason);
         }

@@ -8,6 +8,8 @@ use reattempt_control::RetryBudget;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
 use reattempt_core::Warning;
+#[cfg(feature = "http")]
+use reattempt_http::Hints;
 use reattempt_schedule_exponential::Exponential;
 
 use super::errors::BoxError;
@@ -82,6 +84,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         let _ = repeatable;
     }
 
+    /// Changes the settings of server hints. Has no effect on a protocol without such headers.
+    #[cfg(feature = "http")]
+    #[doc(hidden)]
+    fn change_hints(&mut self, change: &dyn Fn(Hints) -> Hints) {
+        let _ = change;
+    }
+
     /// Returns the source of a [`TimedOut`](crate::TimedOut) error, if the protocol has a status for it.
     #[doc(hidden)]
     fn source_of_time_limit() -> Option<BoxError> {
@@ -103,6 +112,12 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// Returns `true` if the protocol replaces unprocessed attempts, regardless of all limits.
     #[doc(hidden)]
     fn replaces(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if a response may be pending, so that the request is kept even for the last allowed attempt.
+    #[doc(hidden)]
+    fn polls(&self) -> bool {
         false
     }
 

@@ -80,7 +80,8 @@ pub struct AttemptReport {
 pub enum AttemptOutcome {
     /// The attempt succeeded.
     Succeeded,
-    /// The attempt failed, and a retry might succeed.
+    /// The attempt failed, and a retry might succeed. Or the response was not the result yet, and the failure is of the
+    /// kind [`Pending`](reattempt_core::FailureKind::Pending).
     Failed {
         /// The kind of failure and the protocol's code.
         failure: Failure,

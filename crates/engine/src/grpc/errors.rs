@@ -80,7 +80,7 @@ impl Unanswered {
     /// | the server reset the stream | gRPC's code for the reset reason | depending on the code |
     /// | a time limit of the inner client passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED | if the call is repeatable |
     // OUT-2, TN-4
-    fn of(error: &(dyn Error + 'static)) -> Self {
+    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let limit = time_limit(error).map(TimedOut::limit);
         if matches!(limit, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
             return Self::LATE;
@@ -106,6 +106,25 @@ impl Unanswered {
             verdict => verdict,
         };
         Self { code: Some(code), verdict, fault: fault_of_error(error) }
+    }
+
+    /// Returns the code of this outcome, unless the caller's own limit or deadline is its cause.
+    pub(super) fn code(self) -> Option<Code> {
+        self.code
+    }
+
+    /// Returns the verdict if the caller has set this one for its code, or `None` if its own stays.
+    ///
+    /// A setting can end the retries or allow them. It proves nothing about the request, and an attempt without an
+    /// answer is no success.
+    pub(super) fn overridden_by(self, set: Verdict) -> Option<Verdict> {
+        match (self.verdict, set) {
+            (_, Verdict::Permanent) => Some(Verdict::Permanent),
+            (Verdict::Permanent, Verdict::Transient(failure) | Verdict::NotProcessed(failure)) => {
+                Some(Verdict::Transient(failure))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the classification of this outcome.

@@ -19,6 +19,7 @@ use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
 use crate::call::hook::Carried;
+use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
@@ -57,6 +58,8 @@ pub struct Grpc {
     pub http: Http,
     /// `true` if every call may be processed twice.
     pub(crate) repeatable: bool,
+    /// The verdicts set for codes, in the order in which they were set.
+    codes: Vec<(Code, Verdict)>,
     /// The sets whose methods with a level may be processed twice.
     pub(super) described: Vec<DescriptorSet>,
     /// `true` if an unprocessed attempt is immediately replaced, at most once.
@@ -70,19 +73,28 @@ pub struct Grpc {
 impl Default for Grpc {
     fn default() -> Self {
         let http = Http::new().replay(ReplayLimits::default().per_call(256 * 1024));
-        Self { http, repeatable: false, described: Vec::new(), replaces: true, retry_info: false, timeout: None }
+        let (codes, described) = (Vec::new(), Vec::new());
+        Self { http, repeatable: false, codes, described, replaces: true, retry_info: false, timeout: None }
     }
 }
 
 impl Grpc {
-    /// Sets the verdict for responses with this code. The verdict does not apply to statuses with undefined numbers,
+    /// Sets the verdict for outcomes with this code. The verdict does not apply to statuses with undefined numbers,
     /// whatever code the caller gets for them.
     // RET-5
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
+        self.codes.push((code, verdict));
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
             let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);
             (listed == Some(code)).then_some(verdict)
         }));
+    }
+
+    /// Returns the classification of an outcome that no server sent.
+    fn classify_unanswered(&self, unanswered: Unanswered, method: Option<&dyn MethodOverrides>) -> Classification {
+        let set = unanswered.code().and_then(|code| self.codes.iter().find(|(own, _)| *own == code));
+        let set = set.and_then(|(_, verdict)| unanswered.overridden_by(*verdict));
+        set.map_or_else(|| unanswered.classification(method), Verdict::into)
     }
 
     /// Returns `true` if this head ends the retries without a classifier, as most do.
@@ -228,7 +240,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Err(error) if refusal_in(error).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
                 // An inner layer created the response, and classifiers are only for server responses.
-                Some(unanswered) => (unanswered.classification(method), true),
+                Some(unanswered) => (self.classify_unanswered(*unanswered, method), true),
                 None => {
                     let (status, headers) = (response.status(), response.headers());
                     let classified = self.classify_status(status, headers, options, request());
@@ -238,7 +250,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Err(error) => match self.http.custom(Outcome::of_error(error).with_request(request()), options) {
                 Some(custom) => (custom, false),
                 None => {
-                    let table = errors::classify_error(error, method);
+                    let table = self.classify_unanswered(Unanswered::of(error), method);
                     let verdict = match method {
                         Some(_) => table.verdict,
                         None => self.http.with_accepted_proof(table.verdict, error),

@@ -20,6 +20,14 @@ impl Grpc {
 
     /// Overrides the verdict for one gRPC code.
     ///
+    /// It applies to the codes that servers send, and to those that this layer and its client create: for a reset
+    /// stream (such as INTERNAL), a lost connection (UNAVAILABLE) or an attempt that exceeded its time limit
+    /// (DEADLINE_EXCEEDED). For a code that no server sent, it can only end or allow retries.
+    /// [`Verdict::NotProcessed`] then counts as [`Verdict::Transient`], because it is no proof that a lost request was
+    /// not processed. The end of the call's own deadline, and refusals by the caller's guards, are not affected.
+    ///
+    /// If a code is set twice, the first verdict applies.
+    ///
     /// ```
     /// use reattempt::grpc::Grpc;
     /// use reattempt::{RetryPolicy, Verdict};

@@ -52,7 +52,7 @@ impl NextAttempt {
         Self {
             number,
             kind,
-            last: last && !protocol.replaces(),
+            last: last && !protocol.replaces() && !protocol.polls(),
             needs_head: protocol.classifies() || options.is_some_and(CallOptions::classifies),
             deadline: context.deadline.map(Deadline::at),
             unproven: true,

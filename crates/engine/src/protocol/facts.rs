@@ -6,6 +6,7 @@ use http::header::UPGRADE;
 use http::{Extensions, Method, Request};
 
 use super::destination::{bounded, default_destination};
+use super::settings::Destination;
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
 use crate::call::attempt_terms::AttemptTerms;
 use crate::call::deadline::{Deadline, earlier};
@@ -257,11 +258,14 @@ impl RequestProtocol for Http {
 
     // Not inlined: with the default destination, which it contains, it is one function for all layers.
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
-        let own = self.destination.as_ref().and_then(|destination| Some((destination, request.uri()?)));
-        bounded(match own {
-            Some((destination, Cow::Borrowed(uri))) => destination(uri),
-            Some((destination, Cow::Owned(uri))) => destination(&uri).into_owned().into(),
-            None => default_destination(request, self.by_host && self.destination.is_none()),
+        bounded(match &self.destination {
+            None => default_destination(request, self.by_host),
+            Some(Destination::OfRequest(destination)) => destination(request),
+            Some(Destination::OfUri(destination)) => match request.uri() {
+                Some(Cow::Borrowed(uri)) => destination(uri),
+                Some(Cow::Owned(uri)) => destination(&uri).into_owned().into(),
+                None => default_destination(request, false),
+            },
         })
     }
 }

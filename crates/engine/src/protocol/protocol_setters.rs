@@ -51,6 +51,10 @@ macro_rules! protocol_setters {
                 destination: impl for<'a> Fn(&'a http::Uri) -> std::borrow::Cow<'a, str>
                     + Send + Sync + 'static
             );
+            destination_for(
+                destination: impl for<'a> Fn($crate::classify::RequestView<'a>) -> std::borrow::Cow<'a, str>
+                    + Send + Sync + 'static
+            );
             destination_by_host(by_host: bool);
         }
     };

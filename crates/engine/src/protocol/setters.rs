@@ -147,7 +147,35 @@ macro_rules! message_setters {
         where
             F: for<'a> Fn(&'a http::Uri) -> std::borrow::Cow<'a, str> + Send + Sync + 'static,
         {
-            self.$http().destination = Some(std::sync::Arc::new(destination));
+            self.$http().destination =
+                Some($crate::protocol::settings::Destination::OfUri(std::sync::Arc::new(destination)));
+            self
+        }
+
+        /// Sets the function that determines a request's destination from its head, such as a tenant in a header.
+        ///
+        /// Replaces a function set with [`destination`](Self::destination), whose rules apply here, too. A token or key
+        /// does not belong in a destination: use the name of its account, or a hash of it.
+        ///
+        /// ```
+        /// use reattempt::{Http, RetryPolicy};
+        ///
+        /// // The service limits each tenant on its own.
+        /// let http = Http::new().destination_for(|request| {
+        ///     String::from_utf8_lossy(request.header("x-tenant").unwrap_or_default())
+        /// });
+        /// let policy = RetryPolicy::with(http);
+        /// ```
+        #[must_use]
+        pub fn destination_for<F>(mut self, destination: F) -> Self
+        where
+            F: for<'a> Fn($crate::call::request_view::RequestView<'a>) -> std::borrow::Cow<'a, str>
+                + Send
+                + Sync
+                + 'static,
+        {
+            self.$http().destination =
+                Some($crate::protocol::settings::Destination::OfRequest(std::sync::Arc::new(destination)));
             self
         }
 

@@ -29,7 +29,16 @@ const DRAIN_LIMIT: u64 = 16 * 1024;
 /// HTTP/2's error code for refused streams (RFC 9113 §7).
 const REFUSED_STREAM: u32 = 7;
 
-type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
+/// The caller's function that determines a destination.
+#[derive(Clone)]
+pub(crate) enum Destination {
+    OfUri(Arc<OfUri>),
+    OfRequest(Arc<OfRequest>),
+}
+
+type OfUri = dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync;
+
+type OfRequest = dyn for<'a> Fn(RequestView<'a>) -> Cow<'a, str> + Send + Sync;
 
 type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + Send + Sync>;
 
@@ -56,7 +65,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | [`hints`](Http::hints) | every form of `Retry-After`, and `x-should-retry`; rate-limit reset headers are ignored |
 /// | [`replay`](Http::replay) | per call 64 KiB of a streamed body, or all of a body in memory; 64 MiB in total, of which one destination gets at most 5/8 |
 /// | [`drain_limit`](Http::drain_limit) | 16 KiB |
-/// | [`destination`](Http::destination) | scheme, host and port |
+/// | [`destination`](Http::destination), [`destination_for`](Http::destination_for) | scheme, host and port |
 /// | [`destination_by_host`](Http::destination_by_host) | `false`: requests without a host in the URI share one destination |
 /// | [`generate_idempotency_keys`](Http::generate_idempotency_keys) | `false` |
 /// | [`trust_idempotency_keys`](Http::trust_idempotency_keys) | `true` |
@@ -132,6 +141,14 @@ impl Protocol for Http {
     fn set_profile_classifier(&mut self, classifier: Option<ProfileClassifier>) -> bool {
         self.profile_classifier = classifier;
         true
+    }
+
+    fn polls(&self) -> bool {
+        self.statuses.iter().any(|(_, verdict)| verdict.is_pending())
+    }
+
+    fn change_hints(&mut self, change: &dyn Fn(Hints) -> Hints) {
+        self.hints = change(std::mem::replace(&mut self.hints, Hints::none()));
     }
 
     fn set_repeatable(&mut self, repeatable: bool) {

@@ -91,7 +91,7 @@ async fn rate_limit_follows_the_server() {
         },
     ];
     for (number, fields) in families.into_iter().enumerate() {
-        let (served, refused) = in_a_minute(stating(fields), read).await;
+        let (served, refused) = in_a_minute(stating(fields), read.clone()).await;
         // Six or seven windows, of which the first and the last may be partial.
         assert!((100..=140).contains(&served) && refused <= 3, "{number}: {served}, {refused}");
     }

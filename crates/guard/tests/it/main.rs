@@ -16,6 +16,7 @@ mod grpc;
 mod limits;
 mod metrics;
 mod pace;
+mod pauses;
 mod shed;
 mod spawned;
 mod token_sequences;

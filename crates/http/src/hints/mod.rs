@@ -2,12 +2,14 @@
 //!
 //! Headers that cannot be parsed are ignored, because a peer may send anything.
 
+mod added;
 mod date;
 mod list;
 mod number;
 mod rate_limit;
 
 use std::cell::LazyCell;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::header::{DATE, GetAll, RETRY_AFTER};
@@ -15,11 +17,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
+use added::AddedNames;
 use date::{date, epoch};
 use number::{milliseconds, rounded_up, with_units};
 
-static RETRY_AFTER_MS: [HeaderName; 2] =
-    [HeaderName::from_static("retry-after-ms"), HeaderName::from_static("x-ms-retry-after-ms")];
+static RETRY_AFTER_MS: [HeaderName; 3] = [
+    HeaderName::from_static("retry-after-ms"),
+    HeaderName::from_static("x-ms-retry-after-ms"),
+    HeaderName::from_static("x-amz-retry-after"),
+];
 static SHOULD_RETRY: [HeaderName; 2] =
     [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
@@ -27,9 +33,10 @@ static SHOULD_RETRY: [HeaderName; 2] =
 ///
 /// | header | value | default |
 /// |---|---|---|
-/// | `retry-after-ms`, `x-ms-retry-after-ms` | a delay in milliseconds; a fraction is rounded up | read |
+/// | `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after` | a delay in milliseconds; a fraction is rounded up | read |
 /// | `Retry-After` (RFC 9110 §10.2.3) | a delay or a date in any of the forms below | read |
-/// | `RateLimit` and the headers in [`rate_limit`](Self::rate_limit) | the time at which an exhausted quota is reset | not read: a retry rarely needs a full quota, and vendors disagree on the unit |
+/// | the headers of [`delay_in`](Self::delay_in) | a delay or a date in any of the forms below | none |
+/// | `RateLimit` and the headers in [`rate_limit`](Self::rate_limit) and [`quota_in`](Self::quota_in) | the time at which an exhausted quota is reset | not read: a retry rarely needs a full quota, and vendors disagree on the unit |
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
 ///
 /// | form | meaning |
@@ -68,17 +75,21 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// assert_eq!(hinted.hint, ServerHint::After(Duration::from_millis(250)));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hints {
     retry_after: bool,
     retry_after_ms: bool,
     should_retry: bool,
     rate_limit: bool,
+    /// `true` if any header with a quota is read.
+    quotas: bool,
+    /// The names that the program has added, if there are any.
+    added: Option<Arc<AddedNames>>,
 }
 
 impl Default for Hints {
     fn default() -> Self {
-        Self { retry_after: true, retry_after_ms: true, should_retry: true, rate_limit: false }
+        Self::none().retry_after(true).retry_after_ms(true).should_retry(true)
     }
 }
 
@@ -97,7 +108,8 @@ impl Hints {
     /// Creates settings that read no hints.
     #[must_use]
     pub const fn none() -> Self {
-        Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
+        let (retry_after, retry_after_ms, should_retry, rate_limit) = (false, false, false, false);
+        Self { retry_after, retry_after_ms, should_retry, rate_limit, quotas: false, added: None }
     }
 
     /// Sets whether `Retry-After` is read. On by default.
@@ -107,7 +119,8 @@ impl Hints {
         self
     }
 
-    /// Sets whether `retry-after-ms` and `x-ms-retry-after-ms` are read. On by default.
+    /// Sets whether `retry-after-ms`, `x-ms-retry-after-ms` (Azure) and `x-amz-retry-after` (AWS) are read. On by
+    /// default.
     #[must_use]
     pub const fn retry_after_ms(mut self, read: bool) -> Self {
         self.retry_after_ms = read;
@@ -121,26 +134,54 @@ impl Hints {
         self
     }
 
-    /// Sets whether rate-limit headers are read. [`read`](Self::read) then reads the reset of an exhausted limit, and
-    /// [`quota`](Self::quota) the quota. Off by default.
+    /// Sets whether the rate-limit headers of well-known services are read. [`read`](Self::read) then reads the reset
+    /// of an exhausted limit, and [`quota`](Self::quota) the quota. Off by default.
     ///
     /// | remaining | reset | sent by |
     /// |---|---|---|
-    /// | `r` of `RateLimit: "name";r=0;t=30` | its `t`, in seconds | draft-ietf-httpapi-ratelimit-headers, from version 08 on |
-    /// | `RateLimit-Remaining` | `RateLimit-Reset` | the draft up to version 06; GitLab, Zendesk |
-    /// | `X-RateLimit-Remaining` | `X-RateLimit-Reset`, `X-RateLimit-Reset-After` | GitHub, Reddit, Rocket.Chat, Atlassian, Discord |
-    /// | `X-Rate-Limit-Remaining` | `X-Rate-Limit-Reset` | Okta, Twitter |
-    /// | `x-ratelimit-remaining-requests`, `…-tokens` | `x-ratelimit-reset-requests`, `…-tokens` | OpenAI, Groq |
-    /// | `anthropic-ratelimit-requests-remaining` | `anthropic-ratelimit-requests-reset` | Anthropic |
+    /// | `r` of `RateLimit: "name";r=0;t=30` | its `t`, in seconds | [draft-ietf-httpapi-ratelimit-headers][draft], from version 08 on |
+    /// | `RateLimit-Remaining` | `RateLimit-Reset` | the draft up to version 06; [GitLab] (an epoch), [Zendesk] and [Resend] (seconds) |
+    /// | `X-RateLimit-Remaining` | `X-RateLimit-Reset` | [GitHub] (an epoch), [Reddit] (seconds; a fraction of calls), [Rocket.Chat] (an epoch in milliseconds), [Atlassian] (ISO 8601) |
+    /// | `X-RateLimit-Remaining` | `X-RateLimit-Reset-After` | [Discord] (seconds with a fraction) |
+    /// | `X-Rate-Limit-Remaining` | `X-Rate-Limit-Reset` | [Okta] and [Twitter] (an epoch) |
+    /// | `X-RateLimit-Remaining-Requests`, `…-Tokens` | `X-RateLimit-Reset-Requests`, `…-Tokens` | [OpenAI], Groq (`6m0s`) |
+    /// | `X-RateLimit-Requests-Remaining`, `X-RateLimit-Complexity-Remaining` | `X-RateLimit-Requests-Reset`, `X-RateLimit-Complexity-Reset` | [Linear] (an epoch in milliseconds) |
+    /// | `anthropic-ratelimit-requests-remaining`, `…-input-tokens-…`, `…-output-tokens-…` | `anthropic-ratelimit-requests-reset`, `…-input-tokens-…`, `…-output-tokens-…` | [Anthropic] (ISO 8601) |
+    /// | `X-Sentry-Rate-Limit-Remaining` | `X-Sentry-Rate-Limit-Reset` | [Sentry] (an epoch) |
+    /// | `X-Sib-RateLimit-Remaining` | `X-Sib-RateLimit-Reset` | [Brevo] (seconds) |
+    ///
+    /// [Slack] and [Notion] only send `Retry-After`, which is read by default. Salesforce's `Sforce-Limit-Info` and
+    /// GitHub's `X-RateLimit-Used` contain no reset, so they are not read. [`quota_in`](Self::quota_in) adds other
+    /// names.
     ///
     /// Below the first row, a reset has any of the forms of `Retry-After`. A delay of more than a day is ignored as
     /// absurd, but a date is not. A fraction of a remaining call is dropped.
     ///
     /// If several quotas are exhausted, the longest delay counts. A malformed `RateLimit` is ignored as a whole. None
     /// of them is read if `Age` is above 0, because the response then comes from a cache.
+    ///
+    /// [draft]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+    /// [GitLab]: https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/#response-headers
+    /// [Zendesk]: https://developer.zendesk.com/documentation/ticketing/using-the-zendesk-api/best-practices-for-avoiding-rate-limiting/
+    /// [Resend]: https://resend.com/changelog/api-rate-limit
+    /// [GitHub]: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+    /// [Reddit]: https://github.com/reddit-archive/reddit/wiki/API#rules
+    /// [Rocket.Chat]: https://github.com/RocketChat/Rocket.Chat/blob/develop/apps/meteor/app/api/server/ApiClass.ts
+    /// [Atlassian]: https://developer.atlassian.com/cloud/jira/platform/rate-limiting/
+    /// [Discord]: https://discord.com/developers/docs/topics/rate-limits
+    /// [Okta]: https://developer.okta.com/docs/reference/rl-best-practices/
+    /// [Twitter]: https://docs.x.com/fundamentals/rate-limits
+    /// [OpenAI]: https://platform.openai.com/docs/guides/rate-limits
+    /// [Linear]: https://linear.app/developers/rate-limiting
+    /// [Anthropic]: https://docs.anthropic.com/en/api/rate-limits
+    /// [Sentry]: https://docs.sentry.io/api/ratelimits
+    /// [Brevo]: https://developers.brevo.com/docs/limit-headers
+    /// [Slack]: https://api.slack.com/apis/rate-limits
+    /// [Notion]: https://developers.notion.com/reference/request-limits
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
+        self.quotas = read || self.added.is_some();
         self
     }
 
@@ -163,7 +204,7 @@ impl Hints {
     }
 
     /// Reads the quota from a response's headers, regardless of its status. Returns `None` unless
-    /// [`rate_limit`](Self::rate_limit) is on.
+    /// [`rate_limit`](Self::rate_limit) is on or [`quota_in`](Self::quota_in) has added names.
     ///
     /// If there are several quotas, returns the one with the fewest calls per second.
     ///
@@ -180,10 +221,10 @@ impl Hints {
     /// ```
     #[inline]
     pub fn quota(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Option<Quota> {
-        if !self.rate_limit {
+        if !self.quotas {
             return None;
         }
-        rate_limit::quota(headers, &until(headers, wall_clock))
+        rate_limit::quota(self, headers, &until(headers, wall_clock))
     }
 
     fn wait(&self, headers: &HeaderMap, until: Until<'_>) -> ServerHint {
@@ -194,8 +235,13 @@ impl Hints {
         if wait.is_none() && self.retry_after {
             wait = longest(headers.get_all(RETRY_AFTER), &|value| retry_after(value, until));
         }
-        if wait.is_none() && self.rate_limit {
-            wait = rate_limit::wait(headers, until);
+        let delays = self.added.as_deref().map(|added| &*added.delays).unwrap_or_default();
+        if wait.is_none() {
+            let in_each = |name| longest(headers.get_all(name), &|value| retry_after(value, until));
+            wait = delays.iter().filter_map(in_each).max();
+        }
+        if wait.is_none() && self.quotas {
+            wait = rate_limit::wait(self, headers, until);
         }
         match wait {
             Some(wait) => ServerHint::After(wait),
@@ -203,6 +249,7 @@ impl Hints {
                 ServerHint::Unreadable
             }
             None if self.retry_after && has_value(headers, &RETRY_AFTER) => ServerHint::Unreadable,
+            None if delays.iter().any(|name| has_value(headers, name)) => ServerHint::Unreadable,
             None => ServerHint::None,
         }
     }
@@ -296,8 +343,8 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
     let mut retry = None;
-    for value in SHOULD_RETRY.iter().flat_map(|name| headers.get_all(name)) {
-        let value = value.as_bytes().trim_ascii();
+    let lines = SHOULD_RETRY.iter().flat_map(|name| headers.get_all(name));
+    for value in lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii) {
         if value.eq_ignore_ascii_case(b"false") {
             return Some(false); // `false` takes precedence over `true`
         }

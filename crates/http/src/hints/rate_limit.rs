@@ -10,7 +10,7 @@ use reattempt_core::guard::Quota;
 use super::date::{date, epoch};
 use super::list::items;
 use super::number::{delta_seconds, rounded_down, rounded_up, with_units};
-use super::{Until, each, longest};
+use super::{Hints, Until, each, longest};
 
 /// A longer delay until a reset is absurd, so that the header is ignored.
 const MOST: Duration = Duration::from_secs(86_400);
@@ -18,14 +18,20 @@ const MOST: Duration = Duration::from_secs(86_400);
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// The names of the remaining quota and of the time of its reset.
-static PAIRS: [[HeaderName; 2]; 7] = [
+static PAIRS: [[HeaderName; 2]; 13] = [
     pair_of("ratelimit-remaining", "ratelimit-reset"),
     pair_of("x-ratelimit-remaining", "x-ratelimit-reset"),
     pair_of("x-ratelimit-remaining", "x-ratelimit-reset-after"),
     pair_of("x-rate-limit-remaining", "x-rate-limit-reset"),
     pair_of("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
     pair_of("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    pair_of("x-ratelimit-requests-remaining", "x-ratelimit-requests-reset"),
+    pair_of("x-ratelimit-complexity-remaining", "x-ratelimit-complexity-reset"),
     pair_of("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    pair_of("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
+    pair_of("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+    pair_of("x-sentry-rate-limit-remaining", "x-sentry-rate-limit-reset"),
+    pair_of("x-sib-ratelimit-remaining", "x-sib-ratelimit-reset"),
 ];
 
 const fn pair_of(remaining: &'static str, reset: &'static str) -> [HeaderName; 2] {
@@ -37,14 +43,14 @@ type Left = (u64, Duration);
 
 /// Returns the delay until the reset, if these headers show that no quota is left. `until` measures the time until a
 /// date.
-pub(super) fn wait(headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
-    quotas(headers, until).filter(|left| left.0 == 0).map(|left| left.1).max()
+pub(super) fn wait(hints: &Hints, headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
+    quotas(hints, headers, until).filter(|left| left.0 == 0).map(|left| left.1).max()
 }
 
 /// Returns the most restrictive quota.
 #[cold]
-pub(super) fn quota(headers: &HeaderMap, until: Until<'_>) -> Option<Quota> {
-    let (remaining, reset) = quotas(headers, until).min_by(by_rate)?;
+pub(super) fn quota(hints: &Hints, headers: &HeaderMap, until: Until<'_>) -> Option<Quota> {
+    let (remaining, reset) = quotas(hints, headers, until).min_by(by_rate)?;
     Some(Quota::new(u32::try_from(remaining).unwrap_or(u32::MAX), reset))
 }
 
@@ -54,11 +60,15 @@ fn by_rate(one: &Left, other: &Left) -> Ordering {
     crossed(one, other).cmp(&crossed(other, one)).then(other.1.cmp(&one.1))
 }
 
-/// Returns every quota in the headers, unless the response comes from a cache, so that they may be outdated.
-fn quotas(headers: &HeaderMap, until: Until<'_>) -> impl Iterator<Item = Left> {
+/// Returns every quota in the headers that the hints select, unless the response comes from a cache, so that they may
+/// be outdated.
+fn quotas<'a>(hints: &'a Hints, headers: &'a HeaderMap, until: Until<'a>) -> impl Iterator<Item = Left> + 'a {
     let is_cached = longest(headers.get_all(AGE), &delta_seconds).is_some_and(|age| !age.is_zero());
-    let pairs = PAIRS.iter().filter_map(move |names| pair(headers, names, until));
-    (!is_cached).then(|| list(headers).into_iter().chain(pairs)).into_iter().flatten()
+    let known = hints.rate_limit && !is_cached;
+    let list = if known { list(headers) } else { Vec::new() };
+    let known = if known { &PAIRS[..] } else { &[] };
+    let added = hints.added.as_deref().filter(|_| !is_cached).map(|added| &*added.quotas).unwrap_or_default();
+    list.into_iter().chain(known.iter().chain(added).filter_map(move |names| pair(headers, names, until)))
 }
 
 /// Returns the quota from two headers. If there are several values, the lowest remaining count and the longest time are

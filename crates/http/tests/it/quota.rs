@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use reattempt_core::ServerHint;
 use reattempt_http::Hints;
 
-fn quota(hints: Hints, fields: &[(&'static str, &str)]) -> Option<(u32, u64)> {
+fn quota(hints: &Hints, fields: &[(&'static str, &str)]) -> Option<(u32, u64)> {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         headers.append(HeaderName::from_static(name), value.parse().unwrap());
@@ -35,8 +36,8 @@ fn quota_is_read_from_every_family() {
         (&[("retry-after", "5")], None),
     ];
     for (fields, expected) in cases {
-        assert_eq!(quota(read, fields), expected, "{fields:?}");
-        assert_eq!(quota(Hints::default(), fields), None, "{fields:?}");
+        assert_eq!(quota(&read, fields), expected, "{fields:?}");
+        assert_eq!(quota(&Hints::default(), fields), None, "{fields:?}");
     }
 }
 
@@ -45,7 +46,7 @@ fn quota_is_read_from_every_family() {
 #[test]
 fn quota_is_read_as_services_send_it() {
     let read = Hints::none().rate_limit(true);
-    let cases: [(&[(&str, &str)], _); 14] = [
+    let cases: [(&[(&str, &str)], _); 20] = [
         // GitLab
         (&[("ratelimit-remaining", "569"), ("ratelimit-reset", "2000000060")], Some((569, 60))),
         // A proxy has joined two lines.
@@ -87,12 +88,36 @@ fn quota_is_read_as_services_send_it() {
             ],
             Some((4, 30)),
         ),
+        (
+            &[
+                ("anthropic-ratelimit-requests-remaining", "999"),
+                ("anthropic-ratelimit-requests-reset", "2033-05-18T03:33:21Z"),
+                ("anthropic-ratelimit-output-tokens-remaining", "0"),
+                ("anthropic-ratelimit-output-tokens-reset", "2033-05-18T03:33:30Z"),
+            ],
+            Some((0, 10)),
+        ),
+        // Zendesk
+        (
+            &[("x-rate-limit-remaining", "699"), ("ratelimit-remaining", "699"), ("ratelimit-reset", "41")],
+            Some((699, 41)),
+        ),
+        // Linear
+        (&[("x-ratelimit-requests-remaining", "4"), ("x-ratelimit-requests-reset", "2000000007500")], Some((4, 7))),
+        (
+            &[("x-ratelimit-complexity-remaining", "0"), ("x-ratelimit-complexity-reset", "2000000060000")],
+            Some((0, 60)),
+        ),
+        // Sentry
+        (&[("x-sentry-rate-limit-remaining", "39"), ("x-sentry-rate-limit-reset", "2000000001")], Some((39, 1))),
+        // Brevo
+        (&[("x-sib-ratelimit-remaining", "0"), ("x-sib-ratelimit-reset", "9")], Some((0, 9))),
         (&[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "90000")], None),
         (&[("x-ratelimit-remaining", "-1"), ("x-ratelimit-reset", "60")], None),
         (&[("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "later")], None),
     ];
     for (fields, expected) in cases {
-        assert_eq!(quota(read, fields), expected, "{fields:?}");
+        assert_eq!(quota(&read, fields), expected, "{fields:?}");
     }
 }
 
@@ -184,4 +209,54 @@ fn list_is_read_as_structured_field() {
         let shown: Vec<_> = lines.iter().map(|line| line.escape_ascii().to_string()).collect();
         assert_eq!(read.map(|quota| (quota.remaining, quota.reset.as_secs())), expected, "{shown:?}");
     }
+}
+
+fn name(name: &'static str) -> HeaderName {
+    HeaderName::from_static(name)
+}
+
+/// The names that a program adds are read by the rules of the known ones, whether those are read or not.
+// field 23
+#[test]
+fn added_names_are_read() {
+    let added = Hints::none().quota_in(name("x-left"), name("x-renewed")).quota_in(name("x-daily"), name("x-midnight"));
+    let cases: [(&[(&str, &str)], _); 8] = [
+        (&[("x-left", "7, 5"), ("x-renewed", "1m30s")], Some((5, 90))),
+        (&[("x-left", "7"), ("x-renewed", "2000000060")], Some((7, 60))),
+        (
+            &[("x-left", "7"), ("x-renewed", "60"), ("x-daily", "3"), ("x-midnight", "2033-05-18T04:33:20Z")],
+            Some((3, 3600)),
+        ),
+        (&[("x-left", "7"), ("x-renewed", "90000")], None),
+        (&[("x-left", "7"), ("x-renewed", "soon")], None),
+        (&[("x-left", "7")], None),
+        (&[("x-left", "7"), ("x-renewed", "60"), ("age", "3")], None),
+        (&[("ratelimit", "\"a\";r=50;t=30")], None),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(quota(&added, fields), expected, "{fields:?}");
+        assert_eq!(quota(&added.clone().rate_limit(true).rate_limit(false), fields), expected, "{fields:?}");
+    }
+    let both = added.rate_limit(true);
+    assert_eq!(quota(&both, &[("ratelimit", "\"a\";r=50;t=30"), ("x-left", "2"), ("x-renewed", "60")]), Some((2, 60)));
+}
+
+/// An added header with a delay counts as `Retry-After` does, below it and above a quota.
+// field 21, field 23
+#[test]
+fn added_delay_is_read() {
+    let hints = Hints::default().delay_in(name("x-cooldown")).delay_in(name("x-pause")).rate_limit(true);
+    let read = |fields: &[(&'static str, &str)]| {
+        let headers = fields.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        hints.read(&headers.collect(), || UNIX_EPOCH + Duration::from_secs(2_000_000_000)).hint
+    };
+    let after = |seconds| ServerHint::After(Duration::from_secs(seconds));
+    assert_eq!(read(&[("x-cooldown", "299.997")]), after(300));
+    assert_eq!(read(&[("x-cooldown", "2000000060"), ("x-pause", "90 s")]), after(90));
+    assert_eq!(read(&[("x-cooldown", "9"), ("retry-after", "3")]), after(3));
+    let exhausted = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "60")];
+    assert_eq!(read(&[exhausted[0], exhausted[1], ("x-pause", "9")]), after(9));
+    assert_eq!(read(&exhausted), after(60));
+    assert_eq!(read(&[("x-cooldown", "soon")]), ServerHint::Unreadable);
+    assert_eq!(read(&[("x-cooldown", "")]), ServerHint::None);
 }

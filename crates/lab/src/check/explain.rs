@@ -120,6 +120,16 @@ fn settings(policy: &Policy, course: &Course) -> Vec<String> {
         ("endpoints", policy.endpoints.clone().unwrap_or_else(none)),
     ]
     .into_iter()
+    .chain(hints(policy))
     .map(|(key, value)| format!("{key}: {value}{}", set(key)))
     .collect()
+}
+
+/// Returns the settings of server hints that the file has.
+fn hints(policy: &Policy) -> impl Iterator<Item = (&'static str, String)> {
+    let delays: Vec<_> = policy.delay_headers.iter().map(ToString::to_string).collect();
+    let quotas: Vec<_> = policy.quota_headers.iter().map(|[remaining, reset]| format!("{remaining} {reset}")).collect();
+    let lists = [("delay_headers", delays), ("quota_headers", quotas)];
+    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty()).map(|(key, names)| (key, words::list(&names)));
+    policy.rate_limit.map(|read| ("rate_limit", read.to_string())).into_iter().chain(lists)
 }

@@ -8,6 +8,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use reattempt::classify::Hints;
 use reattempt::error::BoxedError;
 use reattempt::report::ReportSlot;
 use reattempt::schedule::SharedSchedule;
@@ -82,8 +83,11 @@ type Retries = RetryPolicy<Http, SharedSchedule, RetryBudget, BoxedError>;
 
 /// Returns the policy of the layer.
 fn retries(policy: &Policy, seed: Option<u64>, watched: bool) -> Retries {
-    let mut retries =
-        RetryPolicy::http().profile(policy.profile.clone()).max_server_delay(policy.max_server_delay).boxed_errors();
+    let http = Http::new().hints(policy.hints(Hints::default()));
+    let mut retries = RetryPolicy::with(http)
+        .profile(policy.profile.clone())
+        .max_server_delay(policy.max_server_delay)
+        .boxed_errors();
     if let Some(seed) = seed {
         retries = retries.seed(seed);
     }

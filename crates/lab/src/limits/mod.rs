@@ -57,7 +57,7 @@ client's limit refuses calls at once. The table has the second half of each phas
 fn parse(word: &str) -> Result<GuardWord, String> {
     let guard = GuardWord::parse(word)?;
     match guard.kind {
-        GuardKind::Breaker(_) | GuardKind::RateLimit(_) | GuardKind::Throttle(_) => {
+        GuardKind::Breaker(_) | GuardKind::RateLimit(_) | GuardKind::Throttle(_) | GuardKind::Pause(_) => {
             Err("must be aimd, vegas, gradient2 or bulkhead".to_owned())
         }
         _ => Ok(guard),
@@ -188,7 +188,7 @@ fn seconds_of(kind: &GuardKind, world: World<'_>, progress: &mut Progress) -> Ve
         GuardKind::Gradient2(limit) => run!(limit),
         GuardKind::Bulkhead(limit) => run!(limit),
         // No option makes them.
-        GuardKind::Breaker(_) | GuardKind::RateLimit(_) | GuardKind::Throttle(_) => Vec::new(),
+        GuardKind::Breaker(_) | GuardKind::RateLimit(_) | GuardKind::Throttle(_) | GuardKind::Pause(_) => Vec::new(),
     }
 }
 

@@ -5,15 +5,17 @@
 
 use reattempt::error::Warning;
 use reattempt::guard::contract::LimitRule;
-use reattempt::guard::{self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, RateLimit, Throttle, Vegas};
+use reattempt::guard::{
+    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, Pause, RateLimit, Throttle, Vegas,
+};
 
 use super::field::{Field, Kind, Range, did_you_mean, field};
 use super::fields::{Fields, Limit};
 use super::{in_a_word, word};
 
 /// The kinds of guard.
-pub(super) static KINDS: [&str; 8] =
-    ["breaker", "counting", "rate-limit", "bulkhead", "aimd", "vegas", "gradient2", "throttle"];
+pub(super) static KINDS: [&str; 9] =
+    ["breaker", "counting", "rate-limit", "bulkhead", "aimd", "vegas", "gradient2", "throttle", "pause"];
 
 field! {
     GUARD = "guard": Kind::Word(&KINDS), "";
@@ -47,10 +49,12 @@ field! {
     MULTIPLIER = "multiplier": Kind::Number(Range::new(1.0, 100.0).words("from 1 to 100")), "";
     MAX_PROBABILITY = "max_probability": Kind::Number(Range::new(0.0, 1.0).words("from 0 to 1")), "";
     WINDOW = "window": Kind::Duration, "";
+    LONGEST = "longest": Kind::Duration, "";
+    RETURN_SPREAD = "spread": Kind::Duration, "";
 }
 
 /// The fields of each kind, in the order of [`KINDS`].
-static FIELDS: [&[&Field]; 8] = [
+static FIELDS: [&[&Field]; 9] = [
     &[
         &FAILURE_RATIO,
         &MIN_CALLS,
@@ -74,6 +78,7 @@ static FIELDS: [&[&Field]; 8] = [
     &[&LEAST, &MOST, &INITIAL],
     &[&LEAST, &MOST, &INITIAL],
     &[&MULTIPLIER, &MAX_PROBABILITY, &WINDOW],
+    &[&LONGEST, &RETURN_SPREAD],
 ];
 
 /// A guard with its settings.
@@ -105,6 +110,8 @@ pub enum GuardKind {
     Gradient2(AdaptiveLimit<Gradient2>),
     /// `throttle`.
     Throttle(Throttle),
+    /// `pause`.
+    Pause(Pause),
 }
 
 /// Returns each kind of guard with its fields.
@@ -152,6 +159,7 @@ impl GuardWord {
             (GuardKind::Vegas(own), GuardKind::Vegas(new)) => own.replace_settings(new),
             (GuardKind::Gradient2(own), GuardKind::Gradient2(new)) => own.replace_settings(new),
             (GuardKind::Throttle(own), GuardKind::Throttle(new)) => own.replace_settings(new),
+            (GuardKind::Pause(own), GuardKind::Pause(new)) => own.replace_settings(new),
             _ => {}
         }
     }
@@ -166,6 +174,7 @@ impl GuardWord {
             GuardKind::Vegas(guard) => guard.validate(),
             GuardKind::Gradient2(guard) => guard.validate(),
             GuardKind::Throttle(guard) => guard.validate(),
+            GuardKind::Pause(guard) => guard.validate(),
         }
     }
 }
@@ -187,6 +196,10 @@ fn of_kind(kind: &str, fields: &mut Fields<'_>) -> Option<GuardKind> {
         }
         "vegas" => GuardKind::Vegas(limit(AdaptiveLimit::vegas(), fields)),
         "gradient2" => GuardKind::Gradient2(limit(AdaptiveLimit::gradient2(), fields)),
+        "pause" => {
+            let pause = with(Pause::new(), fields.duration(&LONGEST), Pause::longest);
+            GuardKind::Pause(with(pause, fields.duration(&RETURN_SPREAD), Pause::spread))
+        }
         _ => GuardKind::Throttle(throttle(fields)),
     })
 }

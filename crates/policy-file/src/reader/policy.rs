@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
+use reattempt::classify::Hints;
 use reattempt::profile::{self, Profile};
 use reattempt::retry::Limits;
 use reattempt::schedule::SharedSchedule;
@@ -23,6 +25,12 @@ field! {
         "The time limit of each attempt, up to the response head. Default: none.";
     REPEATABLE = "repeatable": Kind::Flag,
         "Declares that every request may be processed twice, or with false that none may. Default: by method and key; over gRPC, none may.";
+    RATE_LIMIT = "rate_limit": Kind::Flag,
+        "Reads the rate-limit headers of well-known services: the reset of an exhausted limit, and the quota for guards. Default false.";
+    DELAY_HEADERS = "delay_headers": Kind::Texts,
+        "Further headers that contain a delay, in any form of Retry-After. Default: none.";
+    QUOTA_HEADERS = "quota_headers": Kind::Texts,
+        "Further headers that contain a quota, as pairs such as \"x-calls-left x-calls-reset\": the remaining calls, and the time until the reset. Default: none.";
     GUARDS = "guards": Kind::Guards, "The guards of each attempt, in the order in which they decide. Default: none.";
     ENDPOINTS = "endpoints": Kind::Text, "The name of a section of endpoints, to which the attempts go. Default: none.";
 }
@@ -36,6 +44,9 @@ pub(super) static FIELDS: &[&Field] = &[
     &MAX_SERVER_DELAY,
     &ATTEMPT_TIMEOUT,
     &REPEATABLE,
+    &RATE_LIMIT,
+    &DELAY_HEADERS,
+    &QUOTA_HEADERS,
     &budget::BUDGET,
     &GUARDS,
     &ENDPOINTS,
@@ -56,6 +67,12 @@ pub struct Policy {
     /// `Some(true)` if every request may be processed twice, and `Some(false)` if none may. `None` leaves that to the
     /// protocol.
     pub repeatable: Option<bool>,
+    /// `Some(true)` if rate-limit headers are read, `Some(false)` if they are not. `None` leaves that to the program.
+    pub rate_limit: Option<bool>,
+    /// Further headers with a delay.
+    pub delay_headers: Vec<HeaderName>,
+    /// Further pairs of headers with a quota: the remaining calls, and the time until the reset.
+    pub quota_headers: Vec<[HeaderName; 2]>,
     /// The description of the budget, or `None` for the protocol's default.
     pub budget: Option<String>,
     /// `true` if many processes share the budget.
@@ -80,6 +97,9 @@ impl Policy {
             profile,
             attempt_timeout: None,
             repeatable: None,
+            rate_limit: None,
+            delay_headers: Vec::new(),
+            quota_headers: Vec::new(),
             budget: None,
             is_fleet: false,
             guards: Vec::new(),
@@ -88,6 +108,16 @@ impl Policy {
             budget_line: None,
             endpoints_line: None,
         }
+    }
+
+    /// Returns the program's hints with those of the file.
+    pub fn hints(&self, mut hints: Hints) -> Hints {
+        if let Some(read) = self.rate_limit {
+            hints = hints.rate_limit(read);
+        }
+        hints = self.delay_headers.iter().cloned().fold(hints, Hints::delay_in);
+        let pairs = self.quota_headers.iter().cloned();
+        pairs.fold(hints, |hints, [remaining, reset]| hints.quota_in(remaining, reset))
     }
 
     /// Returns the limits for each call.
@@ -143,6 +173,9 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
         );
     }
     let repeatable = fields.flag(&REPEATABLE);
+    let rate_limit = fields.flag(&RATE_LIMIT);
+    let delay_headers = fields.parsed(&DELAY_HEADERS, header);
+    let quota_headers = fields.parsed(&QUOTA_HEADERS, headers);
     let (max_attempts, max_elapsed) = (fields.count(&MAX_ATTEMPTS), fields.duration_or_none(&MAX_ELAPSED));
     let budget = budget::of_fields(&mut fields, own.as_deref());
     let guards = fields.parsed(&GUARDS, GuardWord::parse);
@@ -173,10 +206,23 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
     let mut policy = Policy::new(name, profile.clone());
     policy.max_server_delay = max_server_delay.unwrap_or(policy.max_server_delay);
     (policy.attempt_timeout, policy.budget, policy.is_fleet) = (attempt_timeout, words, is_fleet);
-    policy.repeatable = repeatable;
+    (policy.repeatable, policy.rate_limit) = (repeatable, rate_limit);
+    (policy.delay_headers, policy.quota_headers) = (delay_headers, quota_headers);
     (policy.guards, policy.endpoints, policy.seen) = (guards, endpoints, seen);
     (policy.budget_line, policy.endpoints_line) = lines;
     Some(policy)
+}
+
+fn header(name: &str) -> Result<HeaderName, String> {
+    name.parse().map_err(|_| "it is no name of a header".to_owned())
+}
+
+/// Returns the headers of a quota.
+fn headers(pair: &str) -> Result<[HeaderName; 2], String> {
+    match *pair.split_whitespace().collect::<Vec<_>>() {
+        [remaining, reset] => Ok([header(remaining)?, header(reset)?]),
+        _ => Err("it must be two headers, the remaining calls and the reset".to_owned()),
+    }
 }
 
 /// Returns the named profile with its name.

@@ -1,16 +1,22 @@
 //! The layers of a file: which policy a call gets, and what it does.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::Request;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use reattempt::classify::RequestView;
 use reattempt::grpc::Grpc;
 use reattempt::guard::Refused;
 use reattempt::{CallOptions, Http};
 use reattempt_policy_file::PolicyFileOptions;
+use tokio::time::Instant;
+use tower::service_fn;
 
-use crate::support::{Folder, Ledger, client, get, load};
+use crate::support::{Folder, Ledger, Sent, client, get, load};
 
 const ROUTES: &str = r#"
     default = "once"
@@ -277,4 +283,48 @@ async fn changes_of_the_program_are_applied() {
     folder.write("[default]\n");
     file.reload().unwrap();
     assert_eq!(*names.lock().unwrap(), ["default of 1"]);
+}
+
+/// A policy adds names of headers to those that the program reads, and a line pauses all calls.
+// field 23, field 24
+#[tokio::test(start_paused = true)]
+async fn headers_and_pause_are_read_from_the_file() {
+    let folder = Folder::new();
+    folder.write(
+        "[default]\nmax_attempts = 2\nbudget = \"none\"\ndelay_headers = [\"X-Cooldown\"]\n\
+         quota_headers = [\"x-calls-left x-calls-reset\"]\n\
+         guards = [\"pause:longest=1h,spread=0s\"]\n",
+    );
+    let (file, _) = load(&folder);
+    for (header, value, wait) in
+        [("x-cooldown", "7", 7), ("x-calls-reset", "9", 9), ("x-ratelimit-reset", "9", 0), ("retry-after", "3", 3)]
+    {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let number = Arc::clone(&sent);
+        let server = service_fn(move |_: Sent| {
+            let refuses = number.fetch_add(1, Ordering::Relaxed) == 0;
+            let mut response = Response::builder().status(if refuses { 429 } else { 200 });
+            if refuses {
+                response = response.header(header, value).header("x-calls-left", "0");
+                response = response.header("x-ratelimit-remaining", "0");
+            }
+            let response = response.body(Full::<Bytes>::default()).unwrap();
+            async move { Ok::<_, Infallible>(response) }
+        });
+        let client = client(&file.layer(), server);
+        let uri = format!("http://{header}.example/");
+        let began = Instant::now();
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let response = client.send(get(&uri)).await.unwrap();
+            (response.status(), began.elapsed().as_secs())
+        };
+        let (first, late) = tokio::join!(client.send(get(&uri)), late);
+        assert_eq!((first.unwrap().status(), late), (StatusCode::OK, (StatusCode::OK, wait)), "{header}");
+        let waited = began.elapsed().as_secs();
+        assert!((wait..=wait + 1).contains(&waited), "{header}: {waited} s");
+    }
+    folder.write("[default]\nquota_headers = [\"one\"]\n");
+    let problem = file.reload().unwrap_err().to_string();
+    assert!(problem.contains("must be two headers"), "{problem}");
 }

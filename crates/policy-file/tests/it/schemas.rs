@@ -67,7 +67,8 @@ fn every_field_is_accepted_by_both() {
         json!({ "p": { "budget": { "rate": 0.000_001, "burst": 1 } } }),
         json!({ "p": { "budget": "fleet" } }),
         json!({ "p": { "guards": ["breaker", "counting:probes=2", "rate-limit:rate=5,burst=1", "bulkhead:limit=8",
-            "aimd:backoff=0.9,least=1,most=9,initial=3", "vegas", "gradient2", "throttle:multiplier=2,window=1m"] } }),
+            "aimd:backoff=0.9,least=1,most=9,initial=3", "vegas", "gradient2", "throttle:multiplier=2,window=1m", "pause:longest=1h,spread=2s"] } }),
+        json!({ "p": { "rate_limit": true, "delay_headers": ["x-cooldown"], "quota_headers": ["x-left x-reset"] } }),
         json!({ "default": { "max_attempts": 1 } }),
         json!({ "default": "p", "p": {}, "never_retry": false, "routes": [
             { "policy": "p", "destination": "https://a:1", "method": "GET", "path": "/" },

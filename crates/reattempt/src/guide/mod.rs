@@ -16,6 +16,7 @@
 //! | [`generic`] | functions that are generic over the client | tower 0.5 |
 //! | [`own_client`] | your own client type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
+//! | [`server_hints`] | what servers say: waits, quotas, pauses for all calls, polling, and each service in one table | tower 0.5 |
 //! | [`policy_files`] | policies from a file, which operators can change while the program runs, with a separate crate | tower 0.5 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
 //! | [`runtimes`] | `retry()` in runtimes other than tokio, and on wasm | async-io 2 |
@@ -63,6 +64,9 @@ pub mod policy_files {}
 
 #[doc = include_str!("runtimes.md")]
 pub mod runtimes {}
+
+#[doc = include_str!("server_hints.md")]
+pub mod server_hints {}
 
 #[doc = include_str!("servers.md")]
 pub mod servers {}

@@ -55,6 +55,7 @@ pub use reservation::Reservation;
 /// | wait, the default | waits for at most 30 s in a queue of at most 1024 ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until a token is available |
 /// | [`follow`](Self::follow_at) the server's rate-limit headers | waits or is refused, but at a lower rate |
+/// | a response with 429 or 503 and a wait (`Retry-After`), without such headers | waits or is refused until the wait is over; afterwards the limit's own rate applies |
 ///
 /// - A call that would wait past its deadline is refused immediately. With a burst of 0, every call is refused.
 /// - Waiting calls are admitted in order of arrival. A waiting call that is not polled does not block others.
@@ -231,6 +232,11 @@ impl State for Limiter {
             // If the limiter was removed from the table, the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
                 self.follow(quota, now).into_iter().for_each(Wakers::wake);
+            }
+            End::Judged { .. } => {
+                // A server that refuses the call and requests a wait has no quota left.
+                let quota = end.requested_wait().map(|wait| Quota::new(0, wait));
+                quota.and_then(|quota| self.follow(quota, now)).into_iter().for_each(Wakers::wake);
             }
             _ => {}
         }

@@ -41,14 +41,15 @@ use cubic::{Cubic, News};
 ///
 /// | outcome | the rate |
 /// |---|---|
-/// | [`Overloaded`](Health::Overloaded) | `0.7 w`; the ceiling *w* is the previous rate, or the measured rate if that is lower |
+/// | [`Overloaded`](Health::Overloaded), [`Unavailable`](Health::Unavailable) with a wait | `0.7 w`; the ceiling *w* is the previous rate, or the measured rate if that is lower |
 /// | [`Served`](Health::Served), *t* seconds after the last cut | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* after *K* seconds, then more |
 /// | both | at most twice the measured rate, and at least one call every two seconds |
 ///
 /// The measured rate is the rate of outcomes, measured every half second. A refusal in the first half second is
 /// measured as if that half second were over. If the first call is refused, the rate is therefore 1.4 calls per second.
-/// Other failures do not change the rate. Neither does a 503, which often means an outage. For a server that throttles
-/// with 503, add a classifier that returns `Verdict::throttled`.
+/// A 503 with a wait (`Retry-After`) counts as a refusal. Other failures do not change the rate. Neither does a 503
+/// without a wait, which often means an outage. For a server that throttles with such a 503, add a classifier that
+/// returns `Verdict::throttled`.
 ///
 /// Calls without a token wait in the queue, as in a [`RateLimit`](crate::RateLimit).
 ///
@@ -146,6 +147,7 @@ impl State for MovingLimiter {
             End::Judged { health, after, .. } => {
                 let news = match health {
                     Health::Overloaded => News::Refused,
+                    Health::Unavailable if end.requested_wait().is_some() => News::Refused,
                     Health::Served => News::Served,
                     _ => News::None,
                 };

@@ -64,7 +64,7 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
     };
     limited.then(|| {
         let kinds = [Hints::none().retry_after(true), Hints::none().rate_limit(true)];
-        let of_headers = kinds.into_iter().filter_map(|hints| asked(hints, headers));
+        let of_headers = kinds.into_iter().filter_map(|hints| asked(&hints, headers));
         let longest = of_headers.chain(secondary.then_some(SECONDARY)).max();
         let failure = Failure::new(FailureKind::Throttled).with_code(status.as_u16());
         Verdict::NotProcessed(failure).with_hint(longest.map_or(ServerHint::None, ServerHint::After))
@@ -104,7 +104,7 @@ fn is_secondary(_: &[u8]) -> bool {
 /// [`profile::kubernetes`](crate::profile::kubernetes) contains this classifier.
 pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
     let (status, headers) = (outcome.status()?, outcome.headers()?);
-    let later = asked(Hints::none().retry_after(true), headers).is_some();
+    let later = asked(&Hints::none().retry_after(true), headers).is_some();
     match (status, later) {
         (StatusCode::TOO_MANY_REQUESTS | StatusCode::INTERNAL_SERVER_ERROR, false) => Some(Verdict::Permanent.into()),
         (status, true) if status.is_server_error() => Some(transient(status)),
@@ -172,7 +172,7 @@ fn transient(status: StatusCode) -> Classification {
 }
 
 /// Returns the delay that the headers ask for.
-fn asked(hints: Hints, headers: &HeaderMap) -> Option<Duration> {
+fn asked(hints: &Hints, headers: &HeaderMap) -> Option<Duration> {
     match hints.read(headers, SystemTime::now).hint {
         ServerHint::After(delay) => Some(delay),
         _ => None,

@@ -192,7 +192,9 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         let retrying = self.retrying.get_or_insert_with(RetryState::new).as_mut().project();
         let tried = &self.tried;
         let proven = facts.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
-        let mut elsewhere = tried.follow(retrying.trail) && !facts.from_fallback;
+        // The server that does the work is asked again.
+        let follows = !classification.verdict.is_pending();
+        let mut elsewhere = follows && tried.follow(retrying.trail) && !facts.from_fallback;
         // Only the server or tier that received the key recognises it (D-17).
         match tried.pick().and_then(|pick| pick.tier) {
             _ if facts.from_fallback => self.context.void_key(),

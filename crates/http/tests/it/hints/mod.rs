@@ -67,6 +67,8 @@ fn should_retry() {
     assert_eq!(read(Hints::default(), &both).should_retry, Some(false), "no outweighs yes");
     let twice = [("x-should-retry", "false"), ("x-should-retry", "true")];
     assert_eq!(read(Hints::default(), &twice).should_retry, Some(false));
+    let joined = [("x-should-retry", "true, false")];
+    assert_eq!(read(Hints::default(), &joined).should_retry, Some(false), "one line equals two (RFC 9110 §5.3)");
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod observing;
 mod options;
 mod order;
 mod passing;
+mod polling;
 mod readiness;
 mod renewing;
 mod reports;

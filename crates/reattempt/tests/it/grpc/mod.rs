@@ -15,6 +15,7 @@ mod hedged;
 mod hostile;
 mod inbound;
 mod lost;
+mod own_codes;
 mod peek_trailers;
 mod sorting;
 
