@@ -5,8 +5,6 @@
 pub(crate) mod attempt_terms;
 #[cfg(feature = "http")]
 pub(crate) mod body_verdict;
-#[cfg(feature = "http")]
-mod bound_hint;
 pub(crate) mod causes;
 pub mod clock;
 pub(crate) mod context;

@@ -17,6 +17,7 @@
 //! 5. What is hidden permits nothing. A set with several tiers whose pick is hidden, such as in another task or after
 //!    that of a token service, remembers itself to which tier it sent a request's idempotency key.
 
+mod bound_hint;
 mod late;
 
 use std::cell::Cell;
@@ -24,6 +25,7 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, PickedTier, Trail};
+use reattempt_core::ServerHint;
 
 use super::clock::Instant;
 use super::in_use;
@@ -46,6 +48,8 @@ struct Innermost {
     opened: Cell<Opened>,
     /// The terms of an [`Opened::Special`].
     terms: Cell<ManuallyDrop<LayerTerms>>,
+    /// The hint that binds only the endpoint of the attempt that is ending.
+    bound_hint: Cell<ServerHint>,
 }
 
 /// The place for the endpoint of an attempt that is sent later.
@@ -100,6 +104,7 @@ impl Innermost {
             deadline: Cell::new(None),
             opened: Cell::new(Opened::Unknown),
             terms: Cell::new(ManuallyDrop::new(LayerTerms::NONE)),
+            bound_hint: Cell::new(ServerHint::None),
         }
     }
 
