@@ -250,7 +250,7 @@ pub(super) const LINES: &[Line] = &[
         goals: &[
             // Eight are ours. Random numbers are three, arc-swap two; the others are a hasher, dates and types by
             // name.
-            goal(Crates, AtMost(17.0)),
+            goal(Crates, AtMost(18.0)),
             // Machine code is 326 KB, of which our crates are 176 and drop glue 59; the rest are instances of std,
             // http, hyper and hashbrown for our types. Tables for unwinding are 117 KB, constants and relocations 43.
             // Each of the 16 codegen units has its own drop glue and inline functions. With one unit, 543 KB were 413.

@@ -12,11 +12,11 @@ use reattempt_grpc::Code;
 use tower::{BoxError, Layer, ServiceExt};
 
 use crate::grpc::reset::Resets;
-use crate::grpc::support::{Server, call, call_with, ends_with, lost, ms, policy, trailers_only, unmarked};
+use crate::grpc::support::{GrpcServer, call, call_with, ends_with, lost, ms, policy, trailers_only, unmarked};
 
 /// Returns the number of sends of a call that is lost with this error, and may be carried out twice if it is `marked`.
 async fn sends(policy: RetryPolicy<Grpc, Constant>, marked: bool, error: fn() -> BoxError) -> usize {
-    let server = Server::by(move |_| (1, Err(lost(error()))));
+    let server = GrpcServer::by(move |_| (1, Err(lost(error()))));
     let options = CallOptions::new().repeatable(marked);
     let _ = RetryLayer::new(policy).layer(server.clone()).oneshot(call_with(options)).await;
     server.count()
@@ -41,7 +41,7 @@ async fn code_of_a_reset_is_retried() {
         (true, None, 1),
     ] {
         let resets = Arc::new(Resets::new(Reason::INTERNAL_ERROR, 3).await);
-        let server = Server::by(move |_| (1, Err(resets.next())));
+        let server = GrpcServer::by(move |_| (1, Err(resets.next())));
         let mut policy = unmarked(1);
         if let Some(verdict) = on_internal {
             policy = policy.on_code(Code::Internal, verdict);
@@ -81,7 +81,7 @@ async fn setting_is_neither_more_nor_less_proof() {
 #[tokio::test(start_paused = true)]
 async fn code_of_a_time_limit_can_be_permanent() {
     let late = || {
-        Server::by(|number| match number {
+        GrpcServer::by(|number| match number {
             1 => (10_000, Ok(trailers_only(Code::Ok))),
             _ => (0, Ok(ends_with(Code::Ok))),
         })
