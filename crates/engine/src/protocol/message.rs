@@ -62,7 +62,14 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SavedRequest<B> {
             head.move_to(&mut attempt);
         }
         witness::attend(attempt.extensions(), isize::from(saves), next.unproven);
-        next.to_extensions(attempt.extensions_mut());
+        let extensions = attempt.extensions_mut();
+        extensions.insert(AttemptNumber(next.number));
+        if let Some(deadline) = next.deadline {
+            extensions.insert(deadline);
+        }
+        if next.kind == AttemptKind::Hedge {
+            extensions.insert(Impatient);
+        }
         attempt
     }
 }
@@ -156,24 +163,6 @@ impl Added<'_> {
         self.deadline_to(extensions);
         if let Some(marker) = self.marker {
             extensions.insert(marker.clone());
-        }
-    }
-}
-
-/// Adds a report to the extensions of a response.
-pub(crate) fn add_report(extensions: &mut Extensions, report: Report) {
-    extensions.insert(report);
-}
-
-impl NextAttempt {
-    /// Adds the number, the deadline and the kind of a later attempt to its extensions.
-    fn to_extensions(self, extensions: &mut Extensions) {
-        extensions.insert(AttemptNumber(self.number));
-        if let Some(deadline) = self.deadline {
-            extensions.insert(deadline);
-        }
-        if self.kind == AttemptKind::Hedge {
-            extensions.insert(Impatient);
         }
     }
 }
@@ -288,7 +277,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
     }
 
     fn attach(&self, response: &mut Response<B>, report: Report) {
-        add_report(response.extensions_mut(), report);
+        response.extensions_mut().insert(report);
     }
 }
 

@@ -181,11 +181,6 @@ pub trait Saved: sealed::Sealed {
     }
 }
 
-/// Returns a view of the request for classifiers, if it was saved.
-pub(crate) fn known(saved: Option<&impl Saved>) -> Option<RequestView<'_>> {
-    saved?.view().known()
-}
-
 /// A protocol that classifies outcomes with a response of type `Response`.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot judge a response of type `{Response}`",
