@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use http::header::UPGRADE;
 use http::{Extensions, Method, Request};
+use reattempt_control::bounded_name;
 
-use super::destination::{bounded, default_destination};
+use super::destination::default_destination;
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
 use crate::call::attempt_terms::AttemptTerms;
 use crate::call::deadline::{Deadline, earlier};
@@ -258,11 +259,16 @@ impl RequestProtocol for Http {
     // Not inlined: with the default destination, which it contains, it is one function for all layers.
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
         let own = self.destination.as_ref().and_then(|destination| Some((destination, request.uri()?)));
-        bounded(match own {
+        let destination = match own {
             Some((destination, Cow::Borrowed(uri))) => destination(uri),
             Some((destination, Cow::Owned(uri))) => destination(&uri).into_owned().into(),
             None => default_destination(request, self.by_host && self.destination.is_none()),
-        })
+        };
+        // The state of a destination with a long name is stored under its hash.
+        if let Cow::Owned(hash) = bounded_name(&destination) {
+            return hash.into();
+        }
+        destination
     }
 }
 
