@@ -26,8 +26,8 @@ const LISTED: usize = 16;
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
     /// The entries that are never retired: [`SHARED`], [`FIRST`], and, from [`NEXT`] on, those of further destinations.
-    /// Each of the latter takes the first free slot, starting at its hash. At least half of these slots stay free. Most
-    /// clients have only one destination, which needs no hash.
+    /// Each of the latter takes the first free slot, starting at its hash. The number of these slots is a power of two
+    /// or 0, and at least half of them stay free. Most clients have only one destination, which needs no hash.
     slots: Box<[OnceLock<NamedEntry<E>>]>,
     /// The number of destinations with permanent slots, and its maximum. Changed only under the table's lock.
     permanent: AtomicUsize,
@@ -38,7 +38,7 @@ pub(crate) struct Keyed<E> {
 
 /// An entry that is never retired, and its slot. It has no destructor, so dropping it is free.
 pub(crate) struct Permanent<'a, E> {
-    entry: &'a Arc<E>,
+    pub(crate) entry: &'a Arc<E>,
     slot: usize,
 }
 
@@ -75,24 +75,10 @@ const FIRST: usize = 1;
 /// The first slot of the further destinations.
 const NEXT: usize = 2;
 
-impl<'a, E> Permanent<'a, E> {
+impl<E> Permanent<'_, E> {
     #[inline]
     pub(crate) fn hold(&self) -> Hold<E> {
         Hold::Permanent(self.slot)
-    }
-
-    #[inline]
-    pub(crate) fn entry(&self) -> &'a Arc<E> {
-        self.entry
-    }
-}
-
-impl<E> Deref for Permanent<'_, E> {
-    type Target = E;
-
-    #[inline]
-    fn deref(&self) -> &E {
-        self.entry
     }
 }
 
@@ -154,12 +140,6 @@ impl<E: Entry> Keyed<E> {
     pub(crate) fn shared(&self) -> Option<Found<'_, E>> {
         let named = self.slots.get(SHARED)?.get()?;
         Some(Found::Permanent(Permanent { entry: &named.entry, slot: SHARED }))
-    }
-
-    /// Returns the slots of the further destinations, whose number is a power of two or 0.
-    #[inline]
-    fn next_slots(&self) -> &[OnceLock<NamedEntry<E>>] {
-        self.slots.get(NEXT..).unwrap_or_default()
     }
 
     /// Returns the entry that a ticket holds, or `None` if the ticket comes from another guard and matches no entry.
@@ -262,7 +242,7 @@ impl<E: Entry> Keyed<E> {
     /// Returns the entry of `destination` if it has a permanent slot from [`NEXT`] on.
     #[inline(always)]
     fn find_next(&self, hash: u64, destination: &str) -> Option<Permanent<'_, E>> {
-        let slots = self.next_slots();
+        let slots = self.slots.get(NEXT..)?;
         let mut slot = slot_of(hash, slots.len());
         while let Some(named) = slots.get(slot)?.get() {
             if is_same(&named.name, destination) {
@@ -288,7 +268,7 @@ impl<E: Entry> Keyed<E> {
         if permanent == 0 {
             self.slots.get(FIRST).into_iter().for_each(|slot| drop(slot.set(named())));
         } else {
-            let slots = self.next_slots();
+            let slots = self.slots.get(NEXT..).unwrap_or_default();
             let from = slot_of(hash, slots.len());
             let free = slots[from..].iter().chain(slots).find(|slot| slot.get().is_none());
             free.into_iter().for_each(|slot| drop(slot.set(named())));

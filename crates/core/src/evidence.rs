@@ -244,16 +244,13 @@ fn is_client_error(failure: &Failure) -> bool {
 
 /// Returns the health of the server. Each kind of failure has one.
 fn health(signs: &Signs) -> Health {
-    match (signs.fault, signs.verdict) {
-        (Some(Fault::Caller), _) => Health::Ignored,
-        (Some(Fault::Local), _) => Health::Local,
-        (None, Verdict::Success) => Health::Served,
-        (None, Verdict::Permanent) => signs.permanent,
-        (None, Verdict::Transient(failure) | Verdict::NotProcessed(failure)) => of_failure(&failure, signs),
-    }
-}
-
-fn of_failure(failure: &Failure, signs: &Signs) -> Health {
+    let failure = match (signs.fault, &signs.verdict) {
+        (Some(Fault::Caller), _) => return Health::Ignored,
+        (Some(Fault::Local), _) => return Health::Local,
+        (None, Verdict::Success) => return Health::Served,
+        (None, Verdict::Permanent) => return signs.permanent,
+        (None, Verdict::Transient(failure) | Verdict::NotProcessed(failure)) => failure,
+    };
     let code = failure.code();
     match failure.kind() {
         FailureKind::Throttled => Health::Overloaded,

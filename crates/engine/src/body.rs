@@ -14,6 +14,6 @@
 //! | [`DrainBody`] | a body that can be read to its end after a retry is granted, so that the connection can be reused |
 //! | [`Watched`], [`Watch`] | a response body that reports its frames and its end, and the trait of its watchers |
 
-pub use crate::protocol::drain_body::DrainBody;
+pub use crate::protocol::message::DrainBody;
 pub use crate::protocol::watched::{Watch, Watched};
 pub use reattempt_replay::{FileState, ReplayCharge, ReplayError, ReplayLimits, ReplayMemory, UploadBody, UploadError};

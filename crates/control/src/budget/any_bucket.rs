@@ -7,7 +7,7 @@ use reattempt_core::{Permit, PermitIssuer};
 
 use super::bucket::{Bucket, Take};
 use super::cautious::{CautiousBucket, Event, NOT_RETURNED as OVERDRAWN};
-use super::not_full::{NotFull, Slot};
+use super::not_full::BucketCount;
 use super::settings::{BucketRule, Costs};
 use crate::destination_table::Entry;
 
@@ -33,8 +33,8 @@ impl Balance {
 }
 
 impl AnyBucket {
-    /// Creates a full bucket. It is counted in `counted` while a success would change it.
-    pub(super) fn new(rule: BucketRule, counted: (Arc<NotFull>, Slot)) -> Self {
+    /// Creates a full bucket. It is counted while a success would change it.
+    pub(super) fn new(rule: BucketRule, counted: BucketCount) -> Self {
         match rule {
             BucketRule::Tokens(rule, costs) => Self::Tokens(Bucket::new(rule, counted), costs),
             BucketRule::Cautious(caution) => Self::Cautious(CautiousBucket::new(caution, counted)),

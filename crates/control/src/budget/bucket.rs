@@ -9,12 +9,11 @@
 //! takes and credits proceed as if no time had passed. Thus no interval is credited twice, no balance exceeds the
 //! capacity, and no thread waits.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::PermitIssuer;
 
-use super::not_full::{NotFull, Slot};
+use super::not_full::BucketCount;
 use crate::sync::{AtomicU64, Ordering};
 
 /// One token in millionths, the unit of all amounts here. It makes 0.1, 0.3 and 0.6 exact.
@@ -85,8 +84,8 @@ pub(crate) struct Bucket {
     credit: u64,
     refill: u64,
     refunds: bool,
-    /// The counter and the slot that count the bucket while it is not full.
-    counted: (Arc<NotFull>, Slot),
+    /// Counts the bucket while it is not full.
+    counted: BucketCount,
 }
 
 /// A snapshot of a bucket at one time.
@@ -100,7 +99,7 @@ struct Seen {
 
 impl Bucket {
     /// Creates a full bucket.
-    pub(crate) fn new(rule: TokenRule, counted: (Arc<NotFull>, Slot)) -> Self {
+    pub(crate) fn new(rule: TokenRule, counted: BucketCount) -> Self {
         let full = rule.capacity << EPOCH_BITS;
         Self {
             state: AtomicU64::new(full),
@@ -155,11 +154,11 @@ impl Bucket {
         // briefly be too high, but is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
-            self.count();
+            self.counted.add();
         }
         if !self.replace(seen.state, next) {
             if was_full {
-                self.uncount();
+                self.counted.remove();
             }
             return None;
         }
@@ -193,7 +192,7 @@ impl Bucket {
         let fills = seen.state < self.full && seen.worth >= self.full;
         if fills && self.replace(seen.state, seen.worth) {
             self.refilled(now, seen.worth);
-            self.uncount();
+            self.counted.remove();
         }
     }
 
@@ -207,7 +206,7 @@ impl Bucket {
             return false;
         }
         if seen.state < self.full {
-            self.uncount();
+            self.counted.remove();
         }
         true
     }
@@ -229,7 +228,7 @@ impl Bucket {
         let own = self.state.load(Ordering::Acquire);
         if state < own {
             if own >= self.full {
-                self.count();
+                self.counted.add();
             }
             self.state.store(state, Ordering::Release);
             self.refilled_until.store(refilled_until, Ordering::Release);
@@ -261,7 +260,7 @@ impl Bucket {
         }
         let filled = self.replace(state, self.full | (state & EPOCH));
         if filled {
-            self.uncount();
+            self.counted.remove();
         }
         filled
     }
@@ -283,16 +282,6 @@ impl Bucket {
         }
         let next_epoch = (epoch + 1) & EPOCH;
         Seen { state, worth: (balance << EPOCH_BITS) | next_epoch, refilled: true }
-    }
-
-    #[inline]
-    fn count(&self) {
-        self.counted.0.add(self.counted.1);
-    }
-
-    #[inline]
-    fn uncount(&self) {
-        self.counted.0.remove(self.counted.1);
     }
 
     /// Exchanges the state. The ordering is acquire-release, because a thread loads the time of the last refill before

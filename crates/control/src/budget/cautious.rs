@@ -24,14 +24,13 @@
 //! A bucket with all tokens and no doubt is full. As a number, its state is above that of every bucket that is not
 //! full, regardless of the time of its last failure. One comparison thus shows whether a success has an effect.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::event::is_member;
 use reattempt_core::{FailureKind, PermitIssuer};
 
 use super::bucket::Take;
-use super::not_full::{NotFull, Slot};
+use super::not_full::BucketCount;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The maximum doubt: 64 successes remove it.
@@ -134,8 +133,8 @@ pub(crate) struct CautiousBucket {
     credit: u64,
     /// The lowest balance, plus the largest debt.
     least: u64,
-    /// The counter and the slot that count the bucket while it is not full.
-    counted: (Arc<NotFull>, Slot),
+    /// Counts the bucket while it is not full.
+    counted: BucketCount,
 }
 
 impl Event {
@@ -152,7 +151,7 @@ impl Event {
 
 impl CautiousBucket {
     /// Creates a full bucket.
-    pub(crate) fn new(rule: Caution, counted: (Arc<NotFull>, Slot)) -> Self {
+    pub(crate) fn new(rule: Caution, counted: BucketCount) -> Self {
         let capacity = rule.capacity / MILLIONTHS;
         let full = NO_DOUBT | ((capacity + MOST_DEBT) << TOKEN_SHIFT);
         let (state, credit) = (AtomicU64::new(full), (rule.credit / MILLIONTHS) << TOKEN_SHIFT);
@@ -191,13 +190,13 @@ impl CautiousBucket {
         // A failure or a hedge adds doubt or takes tokens, so the bucket is not full afterwards.
         let was_full = state >= self.full;
         if was_full {
-            self.count();
+            self.counted.add();
         }
-        if self.exchange(state, next) {
+        if self.replace(state, next).is_ok() {
             return Some(take);
         }
         if was_full {
-            self.uncount();
+            self.counted.remove();
         }
         None
     }
@@ -214,7 +213,7 @@ impl CautiousBucket {
         let state = self.state.load(Ordering::Acquire);
         // Fast path, small enough to be inlined: there is no doubt, and the bucket stays below full.
         let next = state + self.credit;
-        (state >= NO_DOUBT && next < self.full && self.exchange(state, next))
+        (state >= NO_DOUBT && next < self.full && self.replace(state, next).is_ok())
             || self.add(REMOVED_BY_SUCCESS, self.credit)
     }
 
@@ -244,7 +243,7 @@ impl CautiousBucket {
         let trust = (MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT).min(own & TRUST);
         let state = trust | tokens | (last_failure & TICK).max(own & TICK);
         if state < self.full && own >= self.full {
-            self.count();
+            self.counted.add();
         }
         self.state.store(state, Ordering::Release);
     }
@@ -292,7 +291,7 @@ impl CautiousBucket {
         state != RETIRED
     }
 
-    /// Exchanges `state` for a `next` that is at least as full, or returns the current state.
+    /// Exchanges `state` for `next`, or returns the current state.
     ///
     /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it stops
     /// being full. The count may therefore briefly be too high, but is never too low.
@@ -303,25 +302,9 @@ impl CautiousBucket {
         }
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire)?;
         if state < self.full && next >= self.full {
-            self.uncount();
+            self.counted.remove();
         }
         Ok(())
-    }
-
-    /// Exchanges the state without changing the count.
-    #[inline]
-    fn exchange(&self, state: u64, next: u64) -> bool {
-        self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    #[inline]
-    fn count(&self) {
-        self.counted.0.add(self.counted.1);
-    }
-
-    #[inline]
-    fn uncount(&self) {
-        self.counted.0.remove(self.counted.1);
     }
 }
 
@@ -384,7 +367,7 @@ impl PermitIssuer for CautiousBucket {
         let state = self.state.load(Ordering::Acquire);
         let next = state + tokens;
         let fits = next & TOKENS <= self.full & TOKENS && next < self.full;
-        let _ = (fits && self.exchange(state, next)) || self.add(0, tokens);
+        let _ = (fits && self.replace(state, next).is_ok()) || self.add(0, tokens);
     }
 
     #[inline]

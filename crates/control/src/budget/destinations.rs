@@ -15,7 +15,7 @@ use reattempt_core::Permit;
 
 use super::any_bucket::{AnyBucket, Balance};
 use super::cautious::Event;
-use super::not_full::{NotFull, Slot};
+use super::not_full::{BucketCount, NotFull, Slot};
 use super::settings::BucketRule;
 use crate::bounded_name::bounded_name;
 use crate::keyed::{Found, Keyed, PastBound};
@@ -37,7 +37,8 @@ impl Destinations {
     /// Creates full buckets for at most `most` destinations, or one for all. Those that are not full are counted in
     /// `not_full`.
     pub(super) fn new(most: Option<usize>, rule: BucketRule, not_full: Arc<NotFull>) -> Self {
-        let others = AnyBucket::new(rule, (Arc::clone(&not_full), Slot::OTHERS));
+        let others = BucketCount { not_full: Arc::clone(&not_full), slot: Slot::OTHERS };
+        let others = AnyBucket::new(rule, others);
         Self { buckets: Keyed::new(most, others), not_full, catch_up_at: AtomicU64::new(0), rule }
     }
 
@@ -47,7 +48,7 @@ impl Destinations {
     pub(super) fn try_take(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
         let bucket = self.buckets.at_hand(destination)?;
         let is_due = now.as_secs() >= self.catch_up_at.load(Ordering::Relaxed);
-        if is_due { None } else { bucket.entry().try_take(event, now) }
+        if is_due { None } else { bucket.entry.try_take(event, now) }
     }
 
     /// Records `event` for `destination`. Returns a permit if the event requests tokens and the bucket grants them.
@@ -63,7 +64,7 @@ impl Destinations {
     /// Credits the bucket of `destination`, or the shared bucket if the destination has none.
     pub(super) fn on_success(&self, destination: &str) {
         if let Some(bucket) = self.buckets.at_hand(destination) {
-            return bucket.credit();
+            return bucket.entry.credit();
         }
         if let Cow::Owned(name) = bounded_name(destination) {
             return self.on_success(&name);
@@ -125,7 +126,8 @@ impl Destinations {
     }
 
     fn create(&self, name: &str) -> AnyBucket {
-        AnyBucket::new(self.rule, (Arc::clone(&self.not_full), Slot::of(self.buckets.hash(name))))
+        let slot = Slot::of(self.buckets.hash(name));
+        AnyBucket::new(self.rule, BucketCount { not_full: Arc::clone(&self.not_full), slot })
     }
 
     /// Credits the bucket of `destination`. Not inlined, so that a success without an effect need not save as many

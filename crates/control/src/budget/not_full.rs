@@ -4,6 +4,8 @@
 //! the table of destinations. Destinations whose hashes share a slot are counted together. A success may thus look up a
 //! full bucket, but it never misses one that is not full.
 
+use std::sync::Arc;
+
 use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 
 /// The number of slots, which take one kilobyte per budget. One is enough for the model checker.
@@ -30,6 +32,12 @@ impl Slot {
     }
 }
 
+/// The counters of one bucket.
+pub(crate) struct BucketCount {
+    pub(crate) not_full: Arc<NotFull>,
+    pub(crate) slot: Slot,
+}
+
 impl NotFull {
     pub(crate) fn new() -> Self {
         Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
@@ -47,19 +55,21 @@ impl NotFull {
         let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);
         count(Slot::of(hash)) + count(Slot::OTHERS)
     }
+}
 
+impl BucketCount {
     /// Counts a bucket. Called before the bucket stops being full, so a thread that sees a non-full bucket also sees it
     /// counted.
     #[inline]
-    pub(crate) fn add(&self, slot: Slot) {
-        self.all.0.fetch_add(1, Ordering::Relaxed);
-        self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn add(&self) {
+        self.not_full.all.0.fetch_add(1, Ordering::Relaxed);
+        self.not_full.by_slot[self.slot.0].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Stops counting a bucket. Called after the bucket has become full.
     #[inline]
-    pub(crate) fn remove(&self, slot: Slot) {
-        self.all.0.fetch_sub(1, Ordering::Release);
-        self.by_slot[slot.0].fetch_sub(1, Ordering::Release);
+    pub(crate) fn remove(&self) {
+        self.not_full.all.0.fetch_sub(1, Ordering::Release);
+        self.not_full.by_slot[self.slot.0].fetch_sub(1, Ordering::Release);
     }
 }

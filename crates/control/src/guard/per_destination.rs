@@ -218,7 +218,7 @@ impl<S: State> PerDestination<S> {
         match self.0.states.at_hand(arrival.destination) {
             Some(state) => {
                 let ticket = |note| wrap(Ticket { state: state.hold(), note });
-                state.admit_at_hand(arrival, ticket, apart)
+                state.entry.admit_at_hand(arrival, ticket, apart)
             }
             None => apart(),
         }

@@ -203,6 +203,21 @@ fn local_fault_adds_no_doubt() {
     assert!(budget.is_full());
 }
 
+/// A quiet bucket is full again when the next failure is seen, even one that adds no doubt.
+#[test]
+fn quiet_bucket_is_full_at_local_fault() {
+    let budget = RetryBudget::cautious();
+    let signs = Signs { fault: Some(reattempt_core::Fault::Local), ..Signs::new(NOT_CONNECTED) };
+    let own = Evidence::from(TIMED_OUT);
+    budget.on_failure("a", &own, START);
+    // This search for quiet buckets is too early for it, and the next one too late.
+    budget.on_failure("b", &own, START + Duration::from_secs(595));
+    budget.on_failure("a", &Evidence::of(&signs), START + Duration::from_secs(600));
+    (0..100).for_each(|_| budget.on_success("b", 0));
+    assert_eq!((budget.balance("a"), budget.balance("b")), (10.0, 10.0));
+    assert!(budget.is_full());
+}
+
 /// A clock that jumps back neither ends nor repeats an event.
 #[test]
 fn clock_that_jumps_keeps_the_event() {

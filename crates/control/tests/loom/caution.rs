@@ -9,7 +9,7 @@ use reattempt_core::{FailureKind, PermitIssuer};
 
 use crate::bucket::{TOKEN, Take};
 use crate::cautious::{Cause, Caution, CautiousBucket, Event, MOST_DOUBT, QUIET, Wants};
-use crate::not_full::{NotFull, Slot};
+use crate::not_full::{BucketCount, NotFull, Slot};
 
 const START: Duration = Duration::ZERO;
 const HASH: u64 = 0;
@@ -26,7 +26,7 @@ const fn event(kind: FailureKind, cause: Cause, wants: Wants) -> Event {
 /// Creates a bucket of `capacity` tokens that earns half a token per success, after this many failures.
 fn bucket(capacity: u64, failures: u64) -> (Arc<CautiousBucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
-    let counted = (Arc::clone(&not_full), Slot::of(HASH));
+    let counted = BucketCount { not_full: Arc::clone(&not_full), slot: Slot::of(HASH) };
     let rule = Caution { capacity: capacity * TOKEN, credit: TOKEN / 2, debt: 512 * TOKEN };
     let bucket = Arc::new(CautiousBucket::new(rule, counted));
     for _ in 0..failures {

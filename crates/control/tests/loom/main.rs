@@ -62,7 +62,7 @@ use std::time::Duration;
 
 use bucket::{Bucket, TOKEN, Take, TokenRule};
 use loom::thread;
-use not_full::{NotFull, Slot};
+use not_full::{BucketCount, NotFull, Slot};
 use reattempt_core::PermitIssuer;
 
 const START: Duration = Duration::ZERO;
@@ -71,18 +71,18 @@ const HASH: u64 = 0;
 /// Creates a bucket that holds `held` of `capacity` tokens, with its count.
 fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
-    let counted = (Arc::clone(&not_full), Slot::of(HASH));
+    let counted = BucketCount { not_full: Arc::clone(&not_full), slot: Slot::of(HASH) };
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
 /// Creates a bucket that is counted for every destination, as the one that all share.
 fn bucket_of_all(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
-    let counted = (Arc::clone(&not_full), Slot::OTHERS);
+    let counted = BucketCount { not_full: Arc::clone(&not_full), slot: Slot::OTHERS };
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
-fn bucket_counted(capacity: u64, held: u64, refill: u64, counted: (Arc<NotFull>, Slot)) -> Arc<Bucket> {
+fn bucket_counted(capacity: u64, held: u64, refill: u64, counted: BucketCount) -> Arc<Bucket> {
     let (capacity_held, refill) = (capacity * TOKEN, refill * TOKEN);
     let rule = TokenRule { capacity: capacity_held, ratio: TOKEN / 2, refill, refunds: true };
     let bucket = Arc::new(Bucket::new(rule, counted));

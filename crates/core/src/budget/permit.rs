@@ -49,23 +49,18 @@ struct Tokens {
 
 /// The object-safe form of [`PermitIssuer`] inside a permit. It takes the `Arc` by value, so the permit stays in
 /// registers.
-trait Issuer: Send + Sync {
-    fn give_back(self: Arc<Self>, cost: u32);
-    fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);
-    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool>;
+trait Issuer: PermitIssuer {
+    fn give_back_owned(self: Arc<Self>, cost: u32);
+    fn on_owned_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);
 }
 
 impl<I: PermitIssuer> Issuer for I {
-    fn give_back(self: Arc<Self>, cost: u32) {
-        PermitIssuer::give_back(&*self, cost);
+    fn give_back_owned(self: Arc<Self>, cost: u32) {
+        self.give_back(cost);
     }
 
-    fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool) {
-        PermitIssuer::on_retry_end(&*self, cost, succeeded);
-    }
-
-    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
-        PermitIssuer::poll_confirmed(self, cx)
+    fn on_owned_retry_end(self: Arc<Self>, cost: u32, succeeded: bool) {
+        self.on_retry_end(cost, succeeded);
     }
 }
 
@@ -97,14 +92,14 @@ impl Tokens {
     #[inline]
     fn give_back(&mut self) {
         if let Some(issuer) = self.issuer.take() {
-            issuer.give_back(self.cost);
+            issuer.give_back_owned(self.cost);
         }
     }
 
     #[inline]
     fn on_retry_end(&mut self, succeeded: bool) {
         if let Some(issuer) = self.issuer.take() {
-            issuer.on_retry_end(self.cost, succeeded);
+            issuer.on_owned_retry_end(self.cost, succeeded);
         }
     }
 

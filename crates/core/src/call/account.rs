@@ -30,7 +30,7 @@ pub enum CallEnd {
 /// is the default value.
 #[derive(Debug, Default)]
 pub struct Account {
-    last: PaidRetry,
+    pub(super) last: PaidRetry,
     retries: u32,
 }
 
@@ -38,11 +38,6 @@ impl Account {
     /// Creates the account of a call that paid for `retries` retries in total, including `last` if it ends the call.
     pub(crate) fn new(last: PaidRetry, retries: u32) -> Self {
         Self { last, retries }
-    }
-
-    /// Records that the current retry has failed, before the next one is paid for.
-    pub(super) fn retry_failed(&mut self) {
-        self.last = PaidRetry::default();
     }
 
     /// Refunds the payment for the current retry, which was not sent.

@@ -14,7 +14,8 @@ use core::time::Duration;
 
 use crate::decide::{FailedAttempt, SoFar, Terms, decide, goes_elsewhere};
 use crate::{
-    Budget, Delays, Evidence, FailureKind, Permit, Random, Resent, ServerHint, StopReason, Undone, Verdict, Work,
+    Budget, Delays, Evidence, FailureKind, PaidRetry, Permit, Random, Resent, ServerHint, StopReason, Undone, Verdict,
+    Work,
 };
 
 pub use account::{Account, CallEnd};
@@ -161,7 +162,8 @@ impl<D: Delays> Call<D> {
             // The retry did not reach the server, so it is paid back.
             drop(self.account.take_back());
         } else {
-            self.account.retry_failed();
+            // The end of the retry is reported before the next one is paid for.
+            self.account.last = PaidRetry::default();
         }
         self.paid = false;
         let verdict = failed.classification.verdict;

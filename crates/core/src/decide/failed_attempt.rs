@@ -83,7 +83,7 @@ impl<'a> FailedAttempt<'a> {
     /// Makes the evidence in the outcome. [`Call`](crate::Call) does so once, and keeps it.
     pub(crate) fn evidence(&self) -> Evidence {
         let signs = Signs { undone: self.undone, fault: self.fault, ..Signs::new(self.classification.verdict) };
-        Evidence::of(&signs).sent_at(self.sent)
+        Evidence { sent: self.sent, ..Evidence::of(&signs) }
     }
 
     /// Sets [`elsewhere`](FailedAttempt::elsewhere).

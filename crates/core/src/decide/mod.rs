@@ -44,14 +44,6 @@ pub(crate) fn goes_elsewhere(failed: &FailedAttempt<'_>) -> bool {
     failed.elsewhere && !failed.responded && failed.classification.hint == ServerHint::None
 }
 
-/// Returns the server's hint, as far as it binds the next attempt.
-fn binding_hint(failed: &FailedAttempt<'_>) -> ServerHint {
-    match failed.elsewhere && failed.responded {
-        true => failed.classification.hint_elsewhere(),
-        false => failed.classification.hint,
-    }
-}
-
 /// The reason why a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -201,8 +193,11 @@ fn wait(
     random: &mut dyn Random,
 ) -> Result<(Duration, StopReason), StopReason> {
     let number = so_far.attempts.saturating_sub(1).saturating_sub(so_far.at_once);
-    let retry = NextRetry::new(number, failure).after(so_far.previous).sent_at(failed.sent_at);
-    let hint = binding_hint(failed);
+    let retry = NextRetry { number, previous: so_far.previous, failure, sent_at: failed.sent_at };
+    let hint = match failed.elsewhere && failed.responded {
+        true => failed.classification.hint_elsewhere(),
+        false => failed.classification.hint,
+    };
     let scheduled = match hint {
         ServerHint::Unreadable => delays.next_delay(&retry, &mut UpperHalf(random)),
         _ => delays.next_delay(&retry, random),

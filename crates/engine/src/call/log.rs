@@ -20,7 +20,7 @@ const MOST_REPORTED: usize = 64;
 
 /// The finished attempts of a call, and its destination, which is the budget's key.
 pub(crate) struct CallLog {
-    destination: Box<str>,
+    pub(crate) destination: Box<str>,
     attempts: Attempts,
     omitted: u32,
     unopened: Option<Unopened>,
@@ -29,10 +29,6 @@ pub(crate) struct CallLog {
 impl CallLog {
     pub(crate) fn new(destination: Box<str>) -> Self {
         Self { destination, attempts: Attempts::new(), omitted: 0, unopened: None }
-    }
-
-    pub(crate) fn destination(&self) -> &str {
-        &self.destination
     }
 
     /// Returns the attempt that ended last.
@@ -48,17 +44,11 @@ impl CallLog {
         }
     }
 
-    /// Sets the delay after the last attempt.
-    pub(crate) fn set_delay(&mut self, delay: Option<Duration>) {
+    /// Sets the delay after the last attempt, and the proof that alone allows it to be repeated. Both are `None` once
+    /// no retry follows.
+    pub(crate) fn set_retry(&mut self, delay: Option<Duration>, proof: Option<Proof>) {
         if let Some(last) = self.attempts.last_mut() {
-            last.delay = delay;
-        }
-    }
-
-    /// Sets the proof that alone allows the last attempt to be repeated.
-    pub(crate) fn set_repeated_by(&mut self, proof: Option<Proof>) {
-        if let Some(last) = self.attempts.last_mut() {
-            last.repeated_by = proof;
+            (last.delay, last.repeated_by) = (delay, proof);
         }
     }
 
@@ -109,8 +99,7 @@ impl CallLog {
     ) -> Report {
         // The retry after this delay was never sent, so the delay does not belong in the report.
         if matches!(stop, StopReason::BodyNotKept | StopReason::BodyNotOpened) {
-            self.set_delay(None);
-            self.set_repeated_by(None);
+            self.set_retry(None, None);
         }
         Report {
             attempts: std::mem::take(&mut self.attempts),

@@ -44,8 +44,8 @@ pub struct Progress<D> {
     proof: Option<Proof>,
     /// `true` if the end of the last attempt has been logged.
     noted: bool,
-    /// `true` if a server may have processed an attempt.
-    unproven: bool,
+    /// `true` if a server may have processed a failed attempt.
+    pub(crate) unproven: bool,
 }
 
 /// The outcome of the last attempt, for the report: the response's code, if it has one, or the error.
@@ -94,13 +94,8 @@ impl<D: Delays> Progress<D> {
         if self.is_retry { sent_after_failure(sent) } else { sent }
     }
 
-    /// Returns `true` if a failed attempt may have been processed.
-    pub(crate) fn is_unproven(&self) -> bool {
-        self.unproven
-    }
-
     pub(crate) fn destination(&self) -> &str {
-        self.log.destination()
+        &self.log.destination
     }
 
     /// Returns the time at which this call stops waiting, if there is a limit.
@@ -131,7 +126,7 @@ impl<D: Delays> Progress<D> {
             can_wait: if context.own_timer { || true } else { clock::has_timer },
             elapsed,
             until_deadline: context.deadline.map(|deadline| deadline.saturating_duration_since(now)),
-            destination: self.log.destination(),
+            destination: &self.log.destination,
             now: now.since_epoch(),
             sent: self.sent(),
             ..attempt
@@ -167,10 +162,9 @@ impl<D: Delays> Progress<D> {
             return Err(reason);
         }
         self.proof = proof.filter(|_| !terms.repeatable);
-        self.log.set_repeated_by(self.proof);
         match decision {
             Decision::Retry { after } => {
-                self.log.set_delay(Some(after));
+                self.log.set_retry(Some(after), self.proof);
                 let due = (!after.is_zero()).then(|| now.later(after));
                 let replaces = self.call.resends();
                 if replaces {
@@ -180,6 +174,7 @@ impl<D: Delays> Progress<D> {
                 Ok(Granted { now, due, replaces })
             }
             _ => {
+                self.log.set_retry(None, self.proof);
                 let proof = proof.unwrap_or(Proof::NotConnected);
                 self.log.notify(&settings.observer, &Event::WillReplace { attempt: number, proof });
                 Ok(Granted { now, due: None, replaces: true })
@@ -223,7 +218,7 @@ impl<D: Delays> Progress<D> {
         let confirmed = self.call.poll_confirmed(cx);
         if let Poll::Ready(Err(_)) = confirmed {
             // The retry's delay did not take place.
-            self.log.set_delay(None);
+            self.log.set_retry(None, None);
         }
         confirmed
     }
@@ -246,7 +241,7 @@ impl<D: Delays> Progress<D> {
             return Ok(());
         };
         self.call.revoke();
-        self.log.set_delay(None);
+        self.log.set_retry(None, None);
         Err(stop)
     }
 

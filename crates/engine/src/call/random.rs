@@ -75,14 +75,13 @@ impl Random for CallRandom {
         loop {
             match &mut self.0 {
                 SeedState::Seeded(generator) => return generator.next_u64(),
-                SeedState::Unseeded(seed) => self.0 = SeedState::Seeded(generator(*seed)),
+                SeedState::Unseeded(seed) => {
+                    // Jitter need not be secret, so a hasher's random keys suffice. The system seeds them once per
+                    // thread.
+                    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+                    self.0 = SeedState::Seeded(SmallRng::seed_from_u64(seed));
+                }
             }
         }
     }
-}
-
-fn generator(seed: Option<u64>) -> SmallRng {
-    // Jitter need not be secret, so a hasher's random keys suffice. The system seeds them once per thread.
-    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-    SmallRng::seed_from_u64(seed)
 }

@@ -27,7 +27,7 @@ use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
 use crate::protocol::proof::{doubted, is_of_later_hop};
 use crate::protocol::{
-    ClassifyOutcome, DrainBody, Http, Outcome, OutcomeFacts, Protocol, Saved, known, not_sent, refusal_in, sealed,
+    ClassifyOutcome, DrainBody, Http, Outcome, OutcomeFacts, Protocol, Saved, not_sent, refusal_in, sealed,
 };
 
 /// The gRPC protocol with its settings: which codes are retried, which server delays are respected, and how much of
@@ -229,7 +229,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Classification {
-        let request = || known(saved);
+        let request = || saved.and_then(|saved| saved.view().known());
         let method = options.and_then(CallOptions::method);
         // `own` is `true` if the proof comes from this client, not from a server's code or a classifier.
         let (classification, own) = match outcome {

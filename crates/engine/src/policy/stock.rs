@@ -234,7 +234,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
                             progress.notify_retry(&self.settings.observer, call.number);
                         }
                         request.body().forget_polls();
-                        witness::attend(request.extensions(), 0, progress.is_unproven());
+                        witness::attend(request.extensions(), 0, progress.unproven);
                         request.extensions_mut().insert(AttemptNumber(call.number));
                         return Some(StockDelay { sleep: granted.due.map(sleep_until) });
                     }

@@ -4,18 +4,8 @@ use std::borrow::Cow;
 
 use http::header::HOST;
 use http::uri::Authority;
-use reattempt_control::bounded_name;
 
 use crate::call::request_view::RequestView;
-
-/// Returns the key under which a destination's state is stored: the destination, or its hash if it is long.
-#[inline]
-pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
-    if let Cow::Owned(hash) = bounded_name(&destination) {
-        return hash.into();
-    }
-    destination
-}
 
 /// Returns the default destination: the URI's authority, or the `Host` header if `by_host` is set. An `https`
 /// destination begins with the scheme, because it may be a different server than the `http` one.

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use http::header::UPGRADE;
 use http::{Extensions, Method, Request};
+use reattempt_control::bounded_name;
 
-use super::destination::{bounded, default_destination};
+use super::destination::default_destination;
 use super::settings::Destination;
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
 use crate::call::attempt_terms::AttemptTerms;
@@ -258,7 +259,7 @@ impl RequestProtocol for Http {
 
     // Not inlined: with the default destination, which it contains, it is one function for all layers.
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
-        bounded(match &self.destination {
+        let destination = match &self.destination {
             None => default_destination(request, self.by_host),
             Some(Destination::OfRequest(destination)) => destination(request),
             Some(Destination::OfUri(destination)) => match request.uri() {
@@ -266,7 +267,12 @@ impl RequestProtocol for Http {
                 Some(Cow::Owned(uri)) => destination(&uri).into_owned().into(),
                 None => default_destination(request, false),
             },
-        })
+        };
+        // The state of a destination with a long name is stored under its hash.
+        if let Cow::Owned(hash) = bounded_name(&destination) {
+            return hash.into();
+        }
+        destination
     }
 }
 

@@ -3,19 +3,22 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, Request, Response};
 use http_body::Body;
+use pin_project_lite::pin_project;
 use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
-use reattempt_replay::{ReplayBody, ReplayLimits, SavedHead, SourceWatch};
+use reattempt_replay::{Drain, ReplayBody, ReplayLimits, SavedHead, SourceWatch};
 use tower::BoxError;
 
 use super::errors::error_text;
 use super::{
-    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay,
+    Added, AttemptKind, AttemptNumber, ClassifyOutcome, Http, NextAttempt, Origin, OutcomeFacts, Replay,
     RequestProtocol, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
@@ -63,7 +66,14 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SavedRequest<B> {
             head.move_to(&mut attempt);
         }
         witness::attend(attempt.extensions(), isize::from(saves), next.unproven);
-        next.to_extensions(attempt.extensions_mut());
+        let extensions = attempt.extensions_mut();
+        extensions.insert(AttemptNumber(next.number));
+        if let Some(deadline) = next.deadline {
+            extensions.insert(deadline);
+        }
+        if next.kind == AttemptKind::Hedge {
+            extensions.insert(Impatient);
+        }
         attempt
     }
 }
@@ -161,24 +171,6 @@ impl Added<'_> {
         self.deadline_to(extensions);
         if let Some(marker) = self.marker {
             extensions.insert(marker.clone());
-        }
-    }
-}
-
-/// Adds a report to the extensions of a response.
-pub(crate) fn add_report(extensions: &mut Extensions, report: Report) {
-    extensions.insert(report);
-}
-
-impl NextAttempt {
-    /// Adds the number, the deadline and the kind of a later attempt to its extensions.
-    fn to_extensions(self, extensions: &mut Extensions) {
-        extensions.insert(AttemptNumber(self.number));
-        if let Some(deadline) = self.deadline {
-            extensions.insert(deadline);
-        }
-        if self.kind == AttemptKind::Hedge {
-            extensions.insert(Impatient);
         }
     }
 }
@@ -300,7 +292,33 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
     }
 
     fn attach(&self, response: &mut Response<B>, report: Report) {
-        add_report(response.extensions_mut(), report);
+        response.extensions_mut().insert(report);
+    }
+}
+
+pin_project! {
+    /// A future that reads a refused response to its end, up to [`drain_limit`](crate::Http::drain_limit) bytes.
+    #[derive(Debug)]
+    pub struct DrainBody<B> {
+        #[pin]
+        body: Drain<B>,
+    }
+}
+
+impl<B: Body> DrainBody<B> {
+    pub(crate) fn new(response: Response<B>, limit: u64) -> (Self, Option<RefusedResponse>) {
+        let (head, body) = response.into_parts();
+        let refused = RefusedResponse { status: head.status, headers: head.headers };
+        (Self { body: Drain::new(body, limit) }, Some(refused))
+    }
+}
+
+impl<B: Body> Future for DrainBody<B> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = ready!(self.project().body.poll(cx));
+        Poll::Ready(())
     }
 }
 

@@ -40,7 +40,6 @@ mod call_start;
 mod call_types;
 mod cloned;
 mod destination;
-pub(crate) mod drain_body;
 pub(crate) mod errors;
 pub(crate) mod facts;
 pub(crate) mod failed;
@@ -68,10 +67,10 @@ pub use attempt::{Added, AttemptKind, NextAttempt};
 pub(crate) use call_start::CallStart;
 pub(crate) use call_types::{AnswerOf, CallTypes, ResultOf, Types};
 pub use cloned::{CloneRequest, SavedClone};
-pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{not_sent, refusal_in, verdict_of_error};
 pub(crate) use facts::terms_of;
 pub use facts::{ReadRequest, RequestProtocol};
+pub(crate) use message::DrainBody;
 pub use message::SavedRequest;
 #[doc(hidden)]
 pub use origin::Origin;
@@ -186,11 +185,6 @@ pub trait Saved: sealed::Sealed {
         let replayable = |body: &ReplayBody<_>| body.is_replayable() && !body.source_failed();
         self.view().is_restorable() && self.body().is_none_or(replayable)
     }
-}
-
-/// Returns a view of the request for classifiers, if it was saved.
-pub(crate) fn known(saved: Option<&impl Saved>) -> Option<RequestView<'_>> {
-    saved?.view().known()
 }
 
 /// A protocol that classifies outcomes with a response of type `Response`.

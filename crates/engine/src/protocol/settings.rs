@@ -14,7 +14,7 @@ use reattempt_http::{Hints, reset_reason, verdict_of_status};
 use reattempt_replay::ReplayLimits;
 
 use super::cloned::SavedClone;
-use super::{Outcome, Protocol, Saved, errors, known, not_sent, proof};
+use super::{Outcome, Protocol, Saved, errors, not_sent, proof};
 use crate::call::body_verdict::BodyVerdict;
 use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
@@ -213,7 +213,8 @@ impl Http {
         if self.is_plain_success(status, extensions, options) {
             return ClassifiedOutcome { classification: Verdict::Success.into(), overridden: false };
         }
-        self.classify_in_detail(status, headers, BodyVerdict::of(extensions), options, known(saved))
+        let request = saved.and_then(|saved| saved.view().known());
+        self.classify_in_detail(status, headers, BodyVerdict::of(extensions), options, request)
     }
 
     /// Classifies a response for which [`is_plain_success`](Self::is_plain_success) is `false`.
@@ -231,11 +232,13 @@ impl Http {
             found.map(|(_, verdict)| Classification::new(*verdict))
         };
         let of_body = || body.and_then(BodyVerdict::classification);
+        // The profile judges what the default rules classify as a failure.
+        let of_profile = || self.profile_classifier.and_then(|profile| profile(outcome));
         let own = self.custom(outcome, options).or_else(of_body).or_else(of_status);
         let overridden = own.is_some();
         let own = own.unwrap_or_else(|| match verdict_of_status(status) {
             Verdict::Success => Verdict::Success.into(),
-            verdict => self.of_profile(outcome).unwrap_or_else(|| verdict.into()),
+            verdict => of_profile().unwrap_or_else(|| verdict.into()),
         });
         if own.verdict == Verdict::Success {
             // A success whose body broke is a lost connection.
@@ -245,16 +248,18 @@ impl Http {
             return ClassifiedOutcome { classification: own.verdict.into(), overridden };
         }
         let hinted = self.hints.read(headers, SystemTime::now);
-        let verdict = match overridden {
+        let mut verdict = match overridden {
             // The client's `on_status` verdict overrides `x-should-retry: true`. Both the client and the server can
             // prevent a retry, and neither can force one.
             true => own.verdict,
             false => hinted.classification(own.verdict, status).verdict,
         };
-        ClassifiedOutcome {
-            classification: with_status(verdict, status).with_hint(own.hint.or(hinted.hint)),
-            overridden,
+        if let Verdict::Transient(failure) | Verdict::NotProcessed(failure) = &mut verdict
+            && failure.code().is_none()
+        {
+            *failure = failure.with_code(status.as_u16());
         }
+        ClassifiedOutcome { classification: verdict.with_hint(own.hint.or(hinted.hint)), overridden }
     }
 
     /// Returns the quota in a response, if rate-limit hints are enabled.
@@ -274,10 +279,11 @@ impl Http {
         if errors::refusal_in(error).is_some() {
             return ClassifiedOutcome { classification: not_sent(), overridden: false };
         }
-        let outcome = Outcome::of_error(error).with_request(known(saved));
+        let outcome = Outcome::of_error(error).with_request(saved.and_then(|saved| saved.view().known()));
         let custom = self.custom(outcome, options);
         let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
-        let classification = custom.or_else(|| self.of_profile(outcome)).unwrap_or_else(of_table);
+        let of_profile = || self.profile_classifier.and_then(|profile| profile(outcome));
+        let classification = custom.or_else(of_profile).unwrap_or_else(of_table);
         ClassifiedOutcome { classification, overridden: custom.is_some() }
     }
 
@@ -312,29 +318,11 @@ impl Http {
         }
     }
 
-    /// Returns the profile's verdict for a response that the default rules classify as a failure, or for an error.
-    fn of_profile(&self, outcome: Outcome<'_>) -> Option<Classification> {
-        (self.profile_classifier?)(outcome)
-    }
-
     /// Returns the classifiers' verdict. The call's own classifiers come first.
     #[inline]
     pub(crate) fn custom(&self, outcome: Outcome<'_>, options: Option<&CallOptions>) -> Option<Classification> {
         let of_call = options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
         of_call.or_else(|| self.classifier.as_ref()?.classify(outcome))
-    }
-}
-
-/// Returns the verdict with the status as its code, unless it already has a code.
-fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
-    let named = |failure: Failure| match failure.code() {
-        Some(_) => failure,
-        None => failure.with_code(status.as_u16()),
-    };
-    match verdict {
-        Verdict::Transient(failure) => Verdict::Transient(named(failure)),
-        Verdict::NotProcessed(failure) => Verdict::NotProcessed(named(failure)),
-        verdict => verdict,
     }
 }
 

@@ -207,21 +207,16 @@ impl SavedHead {
     fn parse(&self, buffer: &Bytes, headers: &mut HeaderMap) -> Option<(Method, Uri)> {
         let mut pairs = Pairs(buffer);
         let target = target(&mut pairs, buffer.len(), &|part| buffer.slice(part))?;
-        self.parse_headers(buffer, pairs, headers)?;
-        Some(target)
-    }
-
-    fn parse_headers(&self, buffer: &Bytes, pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
         let mark = shapes::mark(pairs.clone());
         if let Some(mut blank) = shapes::blank(mark)
             && self.fill(buffer, pairs.clone(), &mut blank).is_some()
         {
             *headers = blank;
-            return Some(());
+            return Some(target);
         }
         self.append_all(buffer, pairs, headers)?;
         shapes::learn(mark, headers);
-        Some(())
+        Some(target)
     }
 
     /// Sets the values of a map with this head's names. Returns `None` if its names differ.

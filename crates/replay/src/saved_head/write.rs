@@ -34,7 +34,8 @@ fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
 fn write_to(mut pairs: Vec<u8>, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Written> {
     let target = Target::of(uri);
     // `Uri::from_parts` accepts a scheme only together with the two other parts.
-    if uri.scheme_str().is_some() != target.is_whole() {
+    let has_both = !target.authority.is_empty() && !target.path.is_empty();
+    if uri.scheme_str().is_some() != has_both {
         return Some(Written::default());
     }
     let mut shared = None;
@@ -69,10 +70,6 @@ impl<'a> Target<'a> {
             _ => "",
         };
         Self { scheme, authority: authority.as_bytes(), path: path.as_bytes() }
-    }
-
-    fn is_whole(&self) -> bool {
-        !self.authority.is_empty() && !self.path.is_empty()
     }
 }
 

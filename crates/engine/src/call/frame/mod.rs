@@ -123,6 +123,7 @@ impl Innermost {
 // if this frame has that of the outer one.
 #[allow(missing_debug_implementations, reason = "only layers of this workspace name it")]
 #[must_use = "a frame is closed when it is dropped"]
+#[derive(Default)]
 pub struct Frame {
     outer_picks: Option<(Picks, Option<Slot>)>,
     outer_trail: Option<Trail>,
@@ -142,11 +143,11 @@ impl Frame {
     /// Opens the frame of an attempt whose pick the outer layer gets.
     #[inline]
     pub(crate) fn passing(deadline: Option<Instant>, now: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::bare();
+        let mut frame = Self::default();
         if deadline.is_some() {
             frame.end_at(deadline, now.map_or(Opened::Unknown, Opened::At));
         }
-        frame.set_terms(terms);
+        frame.outer_terms = terms.map(replace_terms);
         frame
     }
 
@@ -169,16 +170,16 @@ impl Frame {
 
     /// Opens the frame of an attempt again, because it may be sent in a poll.
     pub(crate) fn again(trail: &Trail) -> Self {
-        let mut frame = Self::bare();
+        let mut frame = Self::default();
         frame.pick_after(trail);
         frame
     }
 
     /// Opens the frame of an attempt that is sent from a poll. The deadline of whoever polls does not apply to it.
     pub fn late(deadline: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::bare();
+        let mut frame = Self::default();
         frame.end_at(deadline, Opened::Unknown);
-        frame.set_terms(terms);
+        frame.outer_terms = terms.map(replace_terms);
         frame
     }
 
@@ -228,11 +229,6 @@ impl Frame {
         })
     }
 
-    #[inline]
-    fn bare() -> Self {
-        Self { outer_picks: None, outer_trail: None, outer_deadline: None, outer_terms: None }
-    }
-
     /// Lets this frame get the attempt's pick. Without a set of endpoints, there is none.
     #[inline]
     fn pick(&mut self) {
@@ -258,13 +254,6 @@ impl Frame {
             innermost.opened.set(opened);
             innermost.deadline.replace(deadline)
         }));
-    }
-
-    #[inline]
-    fn set_terms(&mut self, terms: Option<LayerTerms>) {
-        if let Some(terms) = terms {
-            self.outer_terms = Some(replace_terms(terms));
-        }
     }
 }
 

@@ -304,7 +304,7 @@ impl<T: CallTypes> HedgeDriver<T> {
     /// Calls `f` with the destination, if it is known.
     pub(super) fn with_any_destination(&self, f: impl FnOnce(&str)) {
         match (&self.running, &self.saved) {
-            (Some(running), _) => f(running.log.destination()),
+            (Some(running), _) => f(&running.log.destination),
             (None, Some(saved)) => f(&self.shared.policy.settings.protocol.destination_of(saved.view())),
             (None, None) => {}
         }

@@ -126,7 +126,7 @@ impl<T: CallTypes> HedgeDriver<T> {
         };
         let finish = (open || stalls).then(|| {
             let destination = match (log, saved) {
-                (Some(log), _) => log.destination().to_owned(),
+                (Some(log), _) => log.destination.to_string(),
                 (None, Some(saved)) => settings.protocol.destination_of(saved.view()).into(),
                 (None, None) => String::new(),
             };

@@ -254,7 +254,7 @@ impl<T: CallTypes> HedgeDriver<T> {
         }
         let shared = Arc::clone(&self.shared);
         let running = self.running();
-        let (destination, now) = (running.log.destination(), now.since_epoch());
+        let (destination, now) = (&running.log.destination, now.since_epoch());
         let budget = &shared.policy.settings.budget;
         let permit = running.permits.grant(running.failure, destination, now, budget)?;
         Ok(Readying { permit, service: None, attempt: None })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
 
+use super::stage::StageView;
 use super::{RetryDriver, destination};
 use crate::call::finish::Finish;
 use crate::call::progress::{LastOutcome, Progress, report_end};
@@ -91,10 +92,14 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Releases the permit, the saved request and the service now and not only when the future is dropped.
     #[inline]
     fn clear(&mut self) {
-        if let Some(mut retrying) = self.retrying.take()
-            && let Some(service) = retrying.as_mut().take_sent()
-        {
-            self.shared.give_back(service);
+        if let Some(mut retrying) = self.retrying.take() {
+            let this = retrying.as_mut().project();
+            // An instance that is still being polled may hold a reservation.
+            if !matches!(this.stage.project(), StageView::Readying)
+                && let Some(service) = this.service.take()
+            {
+                self.shared.give_back(service);
+            }
         }
         self.saved = None;
     }
@@ -150,8 +155,9 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     /// Reports the end of the call, and returns the report for the response.
     pub(super) fn report_end(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
-        // A layer that makes no retries has not given up.
-        if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.is_saved) {
+        // A call that could have been retried ends without success. A layer that makes no retries has not given up.
+        let gave_up = !matches!(stop, StopReason::Succeeded | StopReason::Permanent);
+        if let (Some(outer), true) = (&self.context.outer, gave_up && self.is_saved) {
             outer.give_up();
         }
         let last_attempt = (self.number, self.endpoint());
@@ -161,9 +167,4 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
         report_end(&policy.settings, &self.context, last_attempt, stop, progress, destination, last)
     }
-}
-
-/// Returns `true` if a call that could have been retried ends without success.
-fn gave_up(stop: StopReason) -> bool {
-    !matches!(stop, StopReason::Succeeded | StopReason::Permanent)
 }

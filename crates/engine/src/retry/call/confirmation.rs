@@ -58,16 +58,29 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         confirmed: Result<(), StopReason>,
     ) -> ControlFlow<AnswerOf<T>> {
         let HeldOutcome { result, granted } = held;
-        match confirmed.and_then(|()| self.claim_request()) {
-            Ok(saved) => {
-                match saved.body().and_then(ReplayBody::open_within) {
-                    Some(limit) => self.open(Unsent { held: HeldOutcome { result, granted }, saved }, limit),
-                    None => self.begin_retry(result, granted, saved),
-                }
-                ControlFlow::Continue(())
-            }
-            Err(stop) => ControlFlow::Break(self.end_call(result, stop)),
+        if let Err(stop) = confirmed {
+            return ControlFlow::Break(self.end_call(result, stop));
         }
+        // Only here does the previous attempt's upload end, because its response is returned if the retry is refused.
+        let saved = self.saved.take_if(|saved| {
+            // A reader of the previous attempt could use up the saved body.
+            if let Some(body) = saved.body() {
+                body.cancel_others();
+            }
+            saved.at_hand()
+        });
+        if let Some(saved) = saved {
+            match saved.body().and_then(ReplayBody::open_within) {
+                Some(limit) => self.open(Unsent { held: HeldOutcome { result, granted }, saved }, limit),
+                None => self.begin_retry(result, granted, saved),
+            }
+            return ControlFlow::Continue(());
+        }
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
+            progress.revoke();
+        }
+        ControlFlow::Break(self.end_call(result, StopReason::BodyNotKept))
     }
 
     /// Holds the outcome until the body of the next attempt is open.
@@ -102,24 +115,5 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         // The destination of the report is the saved request's.
         self.saved = Some(saved);
         Some(self.end_call(result, stop))
-    }
-
-    /// Takes the saved request for a confirmed retry. Only here does the previous attempt's upload end, because its
-    /// response is returned if the retry is refused.
-    fn claim_request(&mut self) -> Result<T::Saved, StopReason> {
-        let saved = self.saved.take_if(|saved| {
-            // A reader of the previous attempt could use up the saved body.
-            if let Some(body) = saved.body() {
-                body.cancel_others();
-            }
-            saved.at_hand()
-        });
-        saved.ok_or_else(|| {
-            let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-            if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
-                progress.revoke();
-            }
-            StopReason::BodyNotKept
-        })
     }
 }

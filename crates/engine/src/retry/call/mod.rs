@@ -22,7 +22,7 @@ use reattempt_core::{Budget, Schedule, SentAt};
 use reattempt_replay::SourceWatch;
 use tokio::time::Sleep;
 
-use self::stage::{Next, Stage, StageView};
+use self::stage::{Next, Stage};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::frame::{Frame, Tried};
@@ -140,15 +140,6 @@ impl<T: CallTypes<Strategy: Schedule>> RetryState<T> {
         *self.project().service = Some(service);
     }
 
-    /// Takes the instance for the next attempt, unless it is already being polled.
-    fn take_sent(self: Pin<&mut Self>) -> Option<T::Service> {
-        let this = self.project();
-        match this.stage.project() {
-            StageView::Readying => None,
-            _ => this.service.take(),
-        }
-    }
-
     /// Creates the state for a first attempt that is not sent yet, because of a hook or a passed deadline.
     pub(in crate::retry) fn of_first((head, rest): (T::Head, T::Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
         let mut retrying = Self::new();
@@ -251,12 +242,6 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     fn destination(&self) -> Cow<'_, str> {
         let protocol = &self.shared.policy.settings.protocol;
         destination(protocol, self.saved.as_ref(), self.target.as_deref())
-    }
-
-    /// Notifies a schedule that several calls share of a sent attempt.
-    #[inline]
-    pub(super) fn on_send(&mut self) {
-        self.sent_at = self.context.on_send(&self.shared.policy.settings.strategy);
     }
 }
 

@@ -192,18 +192,12 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         }
     }
 
-    /// Continues after the delay, with the hook if there is one, otherwise with the service.
-    fn finish_wait(&mut self) {
-        let hook = self.call_hook();
-        if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().stage.set(hook.map_or(Stage::Readying, |hook| Stage::Hooking { hook }));
-        }
-    }
-
-    /// Calls the hook, if there is one, for the head of the next attempt.
-    fn call_hook(&mut self) -> Option<HookFuture<T::Head>> {
+    /// Continues after the delay: with the hook for the head of the next attempt if there is one, otherwise with the
+    /// service.
+    fn finish_wait(&mut self) -> Option<()> {
+        let mut retrying = self.retrying.as_mut()?.as_mut().project();
+        retrying.stage.set(Stage::Readying);
         let hook = self.shared.policy.settings.hook.clone()?;
-        let retrying = self.retrying.as_mut()?.as_mut().project();
         let (mut head, rest) = match retrying.next.take()? {
             Next::Made(rest) => (retrying.head.take()?, rest),
             Next::Saved(saved) => {
@@ -212,15 +206,17 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
                 (Box::new(head), rest)
             }
         };
-        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let mut retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.next = Some(Next::Made(rest));
         let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
         let (refused, carried) = (retrying.refused.clone(), retrying.carried.take());
         let attempting = AttemptContext { number: self.number, cause, refused, carried };
-        Some(Box::pin(async move {
+        let hook = Box::pin(async move {
             hook.before_attempt(&mut head, attempting).await;
             head
-        }))
+        });
+        retrying.stage.set(Stage::Hooking { hook });
+        Some(())
     }
 
     /// Sends the attempt through the service, which is ready.
@@ -228,13 +224,18 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         // Set first, because a call whose service panics stays pending if it is polled again.
         self.retrying.as_mut()?.as_mut().project().stage.set(Stage::Sent);
         let attempt = self.take_attempt()?;
-        let terms = self.layer_terms();
-        self.on_send();
+        let settings = &self.shared.policy.settings;
+        self.sent_at = self.context.on_send(&settings.strategy);
         T::Mode::timer(timer).map(AttemptTimer::reset);
         let retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.last_error = None;
         if let Some(progress) = retrying.progress {
             progress.on_send(Instant::now());
+        }
+        let limit = settings.attempt_limit(self.context.options.as_ref()).filter(|_| T::Mode::INTERRUPTS);
+        let mut terms = LayerTerms::of(limit, retrying.source);
+        if *retrying.fresh {
+            terms.get_or_insert_default().fresh = true;
         }
         let service = retrying.service.as_mut()?;
         let (sent, tried) = send_next(service, attempt, retrying.trail, self.context.deadline, terms);
@@ -242,17 +243,6 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         *service = service.clone();
         Some(sent)
-    }
-
-    /// Returns the terms of the next attempt for inner guards, if it has any.
-    fn layer_terms(&self) -> Option<LayerTerms> {
-        let limit = self.shared.policy.settings.attempt_limit(self.context.options.as_ref());
-        let retrying = self.retrying.as_ref()?;
-        let terms = LayerTerms::of(limit.filter(|_| T::Mode::INTERRUPTS), &retrying.source);
-        match retrying.fresh {
-            true => Some(LayerTerms { fresh: true, ..terms.unwrap_or_default() }),
-            false => terms,
-        }
     }
 
     /// Takes the next attempt, or creates it from the saved request.
@@ -280,7 +270,7 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         };
         let last = self.number >= self.context.max_attempts(&settings.limits);
         let mut next = NextAttempt::new(&settings.protocol, &self.context, self.number, kind, last);
-        next.unproven = progress.is_none_or(Progress::is_unproven);
+        next.unproven = progress.is_none_or(|progress| progress.unproven);
         settings.protocol.again(saved, next, &mut self.saved)
     }
 
