@@ -187,12 +187,16 @@ impl CautiousBucket {
         if next == state {
             return Some(take);
         }
-        // A failure or a hedge adds doubt or takes tokens, so the bucket is not full afterwards.
+        // Most failures and hedges add doubt or take tokens, so the bucket is not full afterwards.
         let was_full = state >= self.full;
         if was_full {
             self.counted.add();
         }
-        if self.replace(state, next).is_ok() {
+        if self.exchange(state, next) {
+            // A failure that adds no doubt may have found a quiet bucket, which is full again.
+            if next >= self.full {
+                self.counted.remove();
+            }
             return Some(take);
         }
         if was_full {
@@ -213,7 +217,7 @@ impl CautiousBucket {
         let state = self.state.load(Ordering::Acquire);
         // Fast path, small enough to be inlined: there is no doubt, and the bucket stays below full.
         let next = state + self.credit;
-        (state >= NO_DOUBT && next < self.full && self.replace(state, next).is_ok())
+        (state >= NO_DOUBT && next < self.full && self.exchange(state, next))
             || self.add(REMOVED_BY_SUCCESS, self.credit)
     }
 
@@ -291,7 +295,7 @@ impl CautiousBucket {
         state != RETIRED
     }
 
-    /// Exchanges `state` for `next`, or returns the current state.
+    /// Exchanges `state` for a `next` that is at least as full, or returns the current state.
     ///
     /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it stops
     /// being full. The count may therefore briefly be too high, but is never too low.
@@ -305,6 +309,12 @@ impl CautiousBucket {
             self.counted.remove();
         }
         Ok(())
+    }
+
+    /// Exchanges the state without changing the count.
+    #[inline]
+    fn exchange(&self, state: u64, next: u64) -> bool {
+        self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
@@ -367,7 +377,7 @@ impl PermitIssuer for CautiousBucket {
         let state = self.state.load(Ordering::Acquire);
         let next = state + tokens;
         let fits = next & TOKENS <= self.full & TOKENS && next < self.full;
-        let _ = (fits && self.replace(state, next).is_ok()) || self.add(0, tokens);
+        let _ = (fits && self.exchange(state, next)) || self.add(0, tokens);
     }
 
     #[inline]
