@@ -76,7 +76,7 @@ async fn main() -> Result<(), BoxError> {
     });
 
     let policy = RetryPolicy::http()
-        .max_attempts(BREAKS as u32 + 1)
+        .max_attempts(u32::try_from(BREAKS)? + 1)
         .backoff(Constant::new(Duration::from_millis(5)))
         .budget(RetryBudget::unlimited())
         .max_elapsed(None);

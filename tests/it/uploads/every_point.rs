@@ -37,7 +37,7 @@ where
     let relay = faults.relay(server.address()).await.unwrap();
     let url = server.url("/file").replace(&server.address().port().to_string(), &relay.address().port().to_string());
     *request.uri_mut() = url.parse().unwrap();
-    let outcome = timeout(HANGS, RetryLayer::new(quick()).layer(client).oneshot(request)).await.expect("it hangs");
+    let outcome = timeout(HANGS, RetryLayer::new(quick()).layer(client).oneshot(request)).await.unwrap();
     let arrivals = server.ledger().arrivals();
     server.ledger().no_unsafe_repeat().bodies_intact();
     (outcome.is_ok_and(|response| response.status() == 200), arrivals)

@@ -30,7 +30,7 @@ impl TestFile {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("reattempt-uploads-{}-{number}", std::process::id()));
-        let content: Vec<_> = (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
+        let content: Vec<_> = (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()[0]).collect();
         std::fs::write(&path, &content).unwrap();
         Self { path, content }
     }

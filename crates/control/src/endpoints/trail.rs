@@ -16,16 +16,16 @@ impl EndpointId {
 }
 
 /// The id of a tier of a set with several. Ids are unique across all sets in the process, so that a call which stays in
-/// a tier is sent nowhere if it comes to another set.
+/// a tier is sent nowhere if it comes to another set. An id is reused only after a million sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TierId {
-    set: u32,
-    number: u32,
-}
+// One word, because each call in flight has one. The lower bits are the tier's number, and the others the set's.
+pub struct TierId(u32);
 
 impl TierId {
+    const NUMBER: u32 = 0xFFF;
+
     pub(crate) const fn new(set: u32, number: u32) -> Self {
-        Self { set, number }
+        Self((set << Self::NUMBER.count_ones()) | if number < Self::NUMBER { number } else { Self::NUMBER })
     }
 
     /// Returns a new number for a set. This counter is not part of the model.
@@ -34,9 +34,9 @@ impl TierId {
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the tier's number in its set, from 0.
+    /// Returns the tier's number in its set, from 0 to 4095.
     pub const fn number(self) -> u32 {
-        self.number
+        self.0 & Self::NUMBER
     }
 }
 

@@ -111,7 +111,7 @@ fn hidden(hides: Hides, cluster: &Cluster) -> Boxed {
     let first = set(&[0..3, 3..6]);
     let second = match hides {
         Hides::SecondSet { tiers: 2 } => set(&[3..5, 5..6]),
-        _ => set(&[3..6]),
+        _ => set(std::slice::from_ref(&(3..6))),
     };
     let token = Cluster::of([WELL; 2]).balanced();
     let count = Arc::new(AtomicUsize::new(0));
@@ -130,7 +130,9 @@ fn hidden(hides: Hides, cluster: &Cluster) -> Boxed {
                 token.call(get()).await?;
                 first.call(request).await
             }),
-            Hides::SecondSet { .. } if count.fetch_add(1, Ordering::Relaxed) % 2 == 0 => Box::pin(first.call(request)),
+            Hides::SecondSet { .. } if count.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
+                Box::pin(first.call(request))
+            }
             Hides::SecondSet { .. } => Box::pin(second.call(request)),
         };
         sent
