@@ -90,7 +90,7 @@ async fn reader_begins_anew_while_another_is_read() {
 
 #[tokio::test]
 async fn cancelled_reader_ends_and_is_woken() {
-    let body = UploadBody::new(3, || std::future::pending::<Result<Full<Bytes>, io::Error>>());
+    let body = UploadBody::new(3, std::future::pending::<Result<Full<Bytes>, io::Error>>);
     let first = ReplayBody::new(body, &limits());
     let kept = first.try_clone().unwrap();
     let source = kept.watch_source().unwrap();
@@ -287,7 +287,7 @@ mod file {
     }
 
     fn content(length: usize) -> Vec<u8> {
-        (0..length).map(|at| (at % 251) as u8).collect()
+        (0..=250).cycle().take(length).collect()
     }
 
     async fn read(body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Bytes, BoxError> {
@@ -315,7 +315,8 @@ mod file {
 
     #[tokio::test]
     async fn changed_file_is_not_opened_again() {
-        let change: [(&str, fn(&PathBuf)); 4] = [
+        type Change = fn(&PathBuf);
+        let change: [(&str, Change); 4] = [
             ("longer", |path| fs::write(path, content(9)).unwrap()),
             ("touched", |path| {
                 fs::File::options().write(true).open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
