@@ -62,6 +62,8 @@ where
     S: Service<Request<Body>, Response = Response<B>, Error: Debug + Send, Future: Send> + Clone + Send + 'static,
     B: Send + 'static,
 {
+    // The server counts by the second.
+    sleep(Duration::from_secs(1) - Duration::from_nanos(handle::now().subsec_nanos().into())).await;
     for _ in 0..20 {
         client.clone().oneshot(get()).await.unwrap();
     }
