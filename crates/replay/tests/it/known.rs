@@ -34,8 +34,8 @@ fn exact(steps: &[Step], memory: &ReplayMemory) -> (Reader, Arc<Control>) {
 fn reader_is_small() {
     type Streamed = StreamBody<Pin<Box<dyn Send>>>;
     // A client moves its request more than twenty times.
-    assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 32);
-    assert!(size_of::<ReplayBody<Streamed>>() <= 64);
+    assert_eq!(size_of::<ReplayBody<Full<Bytes>>>(), size_of::<Full<Bytes>>() + 24);
+    assert!(size_of::<ReplayBody<Streamed>>() <= 56);
     assert_eq!(size_of::<Option<ReplayBody<Full<Bytes>>>>(), size_of::<ReplayBody<Full<Bytes>>>());
 }
 
