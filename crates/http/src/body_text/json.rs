@@ -12,8 +12,9 @@ use serde_core::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAc
 /// Returns `true` if `body` is a JSON document with a value at `path` for which `is_match` returns `true`.
 ///
 /// A step of the path is the name of a member. `*` stands for every member of an object, or every element of an array.
-/// The value of a string is its text without quotes. Numbers, booleans and `null` have the text of JSON. Objects and
-/// arrays at the end of the path have no value. If an object has a name twice, both values count.
+/// The value of a string is its text without quotes. Numbers, booleans and `null` have the text of JSON, a number with a
+/// fraction or an exponent its shortest form, such as `0.5` or `1e300`. Objects and arrays at the end of the path have no
+/// value. If an object has a name twice, both values count.
 ///
 /// Returns `false` if the body is not JSON, even if a value before the error matches. `is_match` may then have been
 /// called.
@@ -48,9 +49,10 @@ impl Walk<'_> {
         }
     }
 
-    fn meet_number(self, value: impl fmt::Display) {
+    /// Has the value of a number in its shortest form: `1e300` has six letters, and not 301 as `Display` writes it.
+    fn meet_number(self, value: impl fmt::Debug) {
         if self.path.is_empty() {
-            self.meet(&value.to_string());
+            self.meet(&format!("{value:?}"));
         }
     }
 }
@@ -181,6 +183,7 @@ mod tests {
         assert_eq!(values(body, &["c"]), ["d"]);
         assert_eq!(values(body, &[]), [""; 0]);
         assert_eq!(values("\"text\"", &[]), ["text"]);
+        assert_eq!(values("[1e300, 1e9, -0.25, 429]", &["*"]), ["1e300", "1000000000.0", "-0.25", "429"]);
     }
 
     // BI-6
