@@ -98,8 +98,7 @@ pin_project! {
         Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
         // A body that each reader opens for itself.
-        // In a box, because it is large and rare.
-        Upload { reader: Box<UploadReader> },
+        Upload { reader: UploadReader },
     }
 }
 
@@ -177,7 +176,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     #[inline(never)]
     fn of_unread(body: B, whole: Whole, limits: &ReplayLimits) -> Self {
         if let Some(reader) = Self::upload_reader(&body) {
-            return Self { inner: Inner::Upload { reader: Box::new(reader) } };
+            return Self { inner: Inner::Upload { reader } };
         }
         if limits.keeps_nothing() {
             return Self::passthrough(body);
@@ -311,7 +310,7 @@ impl<B> ReplayBody<B> {
             Inner::Complete { complete } => Inner::Complete { complete: complete.try_clone()? },
             Inner::Once { .. } => return None,
             Inner::Shared { reader } => Inner::Shared { reader: reader.try_clone()? },
-            Inner::Upload { reader } => Inner::Upload { reader: Box::new(reader.try_clone()?) },
+            Inner::Upload { reader } => Inner::Upload { reader: reader.try_clone()? },
         };
         Some(Self { inner })
     }

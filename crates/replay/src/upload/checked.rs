@@ -1,19 +1,29 @@
 //! An opened body whose length is checked while it is read.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use sync_wrapper::SyncWrapper;
 
 use super::UploadError;
-use super::source::Opened;
 use crate::error::BoxError;
 use crate::progress::length_of;
 
-/// An opened body, which never completes with another length than the upload's.
-pub(super) struct Checked {
-    opened: Opened,
+pin_project! {
+    /// An opened body, which never completes with another length than the upload's.
+    pub(super) struct Checked<B> {
+        #[pin]
+        opened: SyncWrapper<B>,
+        progress: Progress,
+    }
+}
+
+/// What a [`Checked`] body has read so far.
+struct Progress {
     /// The length in bytes, or `None` if it is unknown.
     length: Option<u64>,
     /// The number of bytes that the opened body has returned.
@@ -26,46 +36,80 @@ pub(super) struct Checked {
     over: bool,
 }
 
-impl Checked {
-    pub(super) fn new(opened: Opened, length: Option<u64>) -> Self {
-        Self { opened, length, read: 0, last: None, trailers: None, over: false }
-    }
+/// Returns the length hint of a body of this length.
+pub(super) fn hint_of(length: Option<u64>) -> SizeHint {
+    length.map_or_else(SizeHint::default, SizeHint::with_exact)
+}
 
-    /// Returns `true` if nothing follows.
-    pub(super) fn is_over(&self) -> bool {
-        self.over && self.last.is_none() && self.trailers.is_none()
+impl<B: Body> Checked<B> {
+    /// Returns an error if the opened body states another length.
+    pub(super) fn new(opened: B, length: Option<u64>) -> Result<Self, UploadError> {
+        let hint = opened.size_hint();
+        let actual = match (length, hint.upper()) {
+            (Some(expected), _) if hint.lower() > expected => hint.lower(),
+            (Some(expected), Some(upper)) if upper < expected => upper,
+            _ => {
+                return Ok(Self {
+                    opened: SyncWrapper::new(opened),
+                    progress: Progress { length, read: 0, last: None, trailers: None, over: false },
+                });
+            }
+        };
+        Err(UploadError::Length { expected: length.unwrap_or_default(), actual })
     }
+}
 
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for Checked<B> {
+    type Data = Bytes;
+    type Error = UploadError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        let this = self.project();
+        let (mut opened, progress) = (this.opened.get_pin_mut(), this.progress);
         loop {
-            if let Some(trailers) = self.trailers.take() {
+            if let Some(trailers) = progress.trailers.take() {
                 return Poll::Ready(Some(Ok(trailers)));
             }
-            let data = match ready!(self.opened.as_mut().poll_frame(cx)) {
+            let data = match ready!(opened.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => data,
-                    Err(trailers) => return Poll::Ready(Some(self.end_with(trailers))),
+                    Err(trailers) => return Poll::Ready(Some(progress.end_with(trailers))),
                 },
-                Some(Err(error)) => return Poll::Ready(Some(Err(read_error(error)))),
-                None => return Poll::Ready(self.end()),
+                Some(Err(error)) => return Poll::Ready(Some(Err(read_error(error.into())))),
+                None => return Poll::Ready(progress.end()),
             };
-            self.read = self.read.saturating_add(length_of(&data));
-            let ended = self.opened.is_end_stream();
-            match self.length {
-                Some(expected) if self.read > expected => return Poll::Ready(Some(Err(self.mismatch(expected)))),
-                Some(expected) if self.read == expected && !ended => {
+            progress.read = progress.read.saturating_add(length_of(&data));
+            let ended = opened.is_end_stream();
+            match progress.length {
+                Some(expected) if progress.read > expected => {
+                    return Poll::Ready(Some(Err(progress.mismatch(expected))));
+                }
+                Some(expected) if progress.read == expected && !ended => {
                     if !data.is_empty() {
-                        self.last = Some(data);
+                        progress.last = Some(data);
                     }
                 }
                 length => {
-                    self.over = ended && length.is_none_or(|expected| self.read == expected);
+                    progress.over = ended && length.is_none_or(|expected| progress.read == expected);
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
             }
         }
     }
 
+    fn is_end_stream(&self) -> bool {
+        let Progress { over, last, trailers, .. } = &self.progress;
+        *over && last.is_none() && trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Progress { length, read, last, .. } = &self.progress;
+        let returned = read - last.as_ref().map_or(0, length_of);
+        hint_of(length.map(|length| length.saturating_sub(returned)))
+    }
+}
+
+impl Progress {
     /// Returns the last data, or an error if bytes are missing.
     fn end(&mut self) -> Option<Result<Frame<Bytes>, UploadError>> {
         self.over = true;

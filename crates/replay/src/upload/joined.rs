@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::checked::hint_of;
 use super::{UploadBody, UploadError};
-use crate::error::BoxError;
 
 /// Opened uploads, read one after another.
 pub(super) struct Joined {
@@ -38,14 +38,14 @@ impl Joined {
 
 impl Body for Joined {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = UploadError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         while let Self { parts, at, .. } = &mut *self
             && let Some(part) = parts.get_mut(*at)
         {
             if let Some(frame) = ready!(part.poll_next(cx)) {
-                return Poll::Ready(Some(frame.map_err(Into::into)));
+                return Poll::Ready(Some(frame));
             }
             *at += 1;
         }
@@ -54,6 +54,6 @@ impl Body for Joined {
 
     /// The length of the unread body, which is checked when it is opened.
     fn size_hint(&self) -> SizeHint {
-        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+        hint_of(self.length)
     }
 }

@@ -29,13 +29,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::Empty;
 use sync_wrapper::SyncWrapper;
 
 use crate::error::BoxError;
-use crate::progress::length_of;
 
-use checked::Checked;
+use checked::hint_of;
 pub use error::UploadError;
 pub use file_state::FileState;
 use joined::Joined;
@@ -88,20 +87,16 @@ use source::{Opened, Opening, Source};
 /// ```
 pub struct UploadBody {
     source: Arc<Source>,
-    /// The number of bytes returned so far.
-    read: u64,
-    /// `true` once the body was polled.
-    begun: bool,
-    /// `true` if nothing follows.
-    ended: bool,
-    stage: SyncWrapper<Stage>,
+    stage: Stage,
 }
 
 enum Stage {
+    /// It was not polled yet.
     Closed,
-    Opening(Opening),
-    Open(Checked),
-    Done,
+    Opening(SyncWrapper<Opening>),
+    Open(Opened),
+    /// Nothing follows.
+    Over,
     /// The user's code is running, or has panicked.
     Running,
 }
@@ -157,10 +152,7 @@ impl UploadBody {
     pub fn joined(parts: impl IntoIterator<Item = UploadBody>) -> Self {
         let parts: Vec<_> = parts.into_iter().collect();
         let length = Joined::length(&parts);
-        Self::of_source(Source::new(length, move || {
-            let opening = Joined::open(parts.clone().into_iter());
-            Box::pin(async move { opening.await.map(|body| Box::pin(body) as Opened) })
-        }))
+        Self::of_source(Source::new(length, move || Joined::open(parts.clone().into_iter())))
     }
 
     fn of_open<F, Fut, B, E>(length: Option<u64>, open: F) -> Self
@@ -172,12 +164,7 @@ impl UploadBody {
     {
         Self::of_source(Source::new(length, move || {
             let opening = open();
-            Box::pin(async move {
-                match opening.await {
-                    Ok(body) => Ok(Box::pin(body.map_err(Into::into)) as Opened),
-                    Err(error) => Err(UploadError::Open(Arc::from(error.into()))),
-                }
-            })
+            async move { opening.await.map_err(|error| UploadError::Open(Arc::from(error.into()))) }
         }))
     }
 
@@ -236,8 +223,7 @@ impl UploadBody {
     fn of_file(path: &Path, state: FileState, range: Range<u64>) -> Self {
         let (path, length) = (Arc::<Path>::from(path), range.end - range.start);
         Self::of_source(Source::new(Some(length), move || {
-            let opening = file::FileBody::open(Arc::clone(&path), state, range.clone());
-            Box::pin(async move { opening.await.map(|body| Box::pin(body) as Opened) })
+            file::FileBody::open(Arc::clone(&path), state, range.clone())
         }))
     }
 
@@ -247,8 +233,8 @@ impl UploadBody {
     }
 
     fn unopened(source: Arc<Source>) -> Self {
-        let ended = source.length == Some(0);
-        Self { source, read: 0, begun: false, ended, stage: SyncWrapper::new(Stage::Closed) }
+        let stage = if source.length == Some(0) { Stage::Over } else { Stage::Closed };
+        Self { source, stage }
     }
 
     /// Sets the longest time that a retry waits for the body to open. The call then ends with its last outcome.
@@ -275,51 +261,64 @@ impl UploadBody {
 
     /// Opens the body, unless it is open.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
-        self.begun = true;
-        let stage = self.stage.get_mut();
-        let mut opening = match std::mem::replace(stage, Stage::Running) {
+        let mut opening = match std::mem::replace(&mut self.stage, Stage::Running) {
             Stage::Closed => self.source.open(),
-            Stage::Opening(opening) => opening,
-            Stage::Running => return Poll::Ready(Err(UploadError::Panicked)),
+            Stage::Opening(opening) => opening.into_inner(),
+            Stage::Running => {
+                self.stage = Stage::Over;
+                return Poll::Ready(Err(UploadError::Panicked));
+            }
             open => {
-                *stage = open;
+                self.stage = open;
                 return Poll::Ready(Ok(()));
             }
         };
-        let polled = opening.as_mut().poll(cx);
-        let checked = polled.map(|opened| opened.and_then(|opened| self.source.check(&opened).map(|()| opened)));
-        let (next, result) = match checked {
-            Poll::Pending => (Stage::Opening(opening), Poll::Pending),
-            Poll::Ready(Ok(opened)) => (Stage::Open(Checked::new(opened, self.source.length)), Poll::Ready(Ok(()))),
-            Poll::Ready(Err(error)) => (Stage::Done, Poll::Ready(Err(error))),
+        let (next, result) = match opening.as_mut().poll(cx) {
+            Poll::Pending => (Stage::Opening(SyncWrapper::new(opening)), Poll::Pending),
+            Poll::Ready(Ok(opened)) => (Stage::Open(opened), Poll::Ready(Ok(()))),
+            Poll::Ready(Err(error)) => (Stage::Over, Poll::Ready(Err(error))),
         };
-        *stage = next;
+        self.stage = next;
         result
     }
 
     /// Polls the next frame, after opening the body if necessary.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
         if let Err(error) = ready!(self.poll_open(cx)) {
             return Poll::Ready(Some(Err(error)));
         }
-        let stage = self.stage.get_mut();
-        let Stage::Open(mut checked) = std::mem::replace(stage, Stage::Running) else {
-            *stage = Stage::Done;
+        let Stage::Open(mut opened) = std::mem::replace(&mut self.stage, Stage::Running) else {
+            self.stage = Stage::Over;
             return Poll::Ready(None);
         };
-        let polled = checked.poll_frame(cx);
-        let is_open = matches!(polled, Poll::Pending | Poll::Ready(Some(Ok(_)))) && !checked.is_over();
-        self.ended = matches!(polled, Poll::Ready(None | Some(Ok(_)))) && !is_open;
-        *stage = if is_open { Stage::Open(checked) } else { Stage::Done };
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.read = self.read.saturating_add(length_of(data));
-        }
+        let polled = opened.as_mut().poll_frame(cx);
+        let is_open = matches!(polled, Poll::Pending | Poll::Ready(Some(Ok(_)))) && !opened.is_end_stream();
+        self.stage = if is_open { Stage::Open(opened) } else { Stage::Over };
         polled
+    }
+
+    /// Returns `true` until the first poll, if the length is not 0.
+    fn is_closed(&self) -> bool {
+        matches!(self.stage, Stage::Closed)
+    }
+
+    /// Returns `true` if nothing follows.
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    /// Drops what was opened, so that nothing follows.
+    fn close(&mut self) {
+        self.stage = Stage::Over;
+    }
+
+    /// Returns the length hint of what follows.
+    fn rest(&self) -> SizeHint {
+        match &self.stage {
+            Stage::Open(opened) => opened.size_hint(),
+            Stage::Over => SizeHint::with_exact(0),
+            Stage::Closed | Stage::Opening(_) | Stage::Running => hint_of(self.source.length),
+        }
     }
 }
 
@@ -345,17 +344,17 @@ impl Body for UploadBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended || (!self.begun && probe::answer(&self.source).is_some())
+        self.is_over() || (self.is_closed() && probe::answer(&self.source).is_some())
     }
 
     fn size_hint(&self) -> SizeHint {
-        let answer = if self.begun { None } else { probe::answer(&self.source) };
-        answer.unwrap_or_else(|| self.source.rest(self.read))
+        let answer = if self.is_closed() { probe::answer(&self.source) } else { None };
+        answer.unwrap_or_else(|| self.rest())
     }
 }
 
 impl fmt::Debug for UploadBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UploadBody").field("source", &self.source).field("read", &self.read).finish_non_exhaustive()
+        f.debug_struct("UploadBody").field("source", &self.source).field("rest", &self.rest()).finish_non_exhaustive()
     }
 }

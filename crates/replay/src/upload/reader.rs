@@ -20,8 +20,6 @@ pub(crate) struct UploadReader {
     body: UploadBody,
     marks: Arc<Lock<Marks>>,
     id: ReaderId,
-    /// `true` once an error has been returned.
-    failed: bool,
 }
 
 /// The marks that the readers of one call share.
@@ -68,7 +66,7 @@ impl UploadReader {
     /// Creates the first reader.
     pub(crate) fn new(source: Arc<Source>) -> Self {
         let marks = Arc::new(Lock::new(Marks { next_id: 1, ..Marks::default() }));
-        Self { body: UploadBody::unopened(source), marks, id: 0, failed: false }
+        Self { body: UploadBody::unopened(source), marks, id: 0 }
     }
 
     pub(crate) fn try_clone(&self) -> Option<Self> {
@@ -79,7 +77,7 @@ impl UploadReader {
         let id = marks.next_id;
         marks.next_id = id.checked_add(1)?;
         drop(marks);
-        Some(Self { body: self.body.clone(), marks: Arc::clone(&self.marks), id, failed: false })
+        Some(Self { body: self.body.clone(), marks: Arc::clone(&self.marks), id })
     }
 
     pub(crate) fn is_replayable(&self) -> bool {
@@ -130,21 +128,18 @@ impl UploadReader {
         })
     }
 
-    fn fail(&mut self) {
-        self.failed = true;
+    fn fail(&self) {
         self.marks.lock().failed = true;
     }
 
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
-        if self.failed {
-            return Poll::Ready(None);
-        }
         let mut marks = self.marks.lock();
         if marks.has_cancelled(self.id) {
             drop(marks);
-            self.failed = true;
             // A reader that has returned everything gets no error, because nothing is missing.
-            return Poll::Ready((!self.body.ended).then(|| Err(ReplayError::Superseded.into())));
+            let cut_off = !self.body.is_over();
+            self.body.close();
+            return Poll::Ready(cut_off.then(|| Err(ReplayError::Superseded.into())));
         }
         marks.polled = true;
         drop(marks);
@@ -164,10 +159,10 @@ impl UploadReader {
     // Neither of these answers the probe: a layer below must read this reader, whose marks show that it was polled.
 
     pub(crate) fn is_end_stream(&self) -> bool {
-        self.failed || self.body.ended
+        self.body.is_over()
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        self.body.source.rest(self.body.read)
+        self.body.rest()
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Body, SizeHint};
+use http_body::Body;
 
 use super::UploadError;
+use super::checked::Checked;
 use crate::error::BoxError;
 
-/// An opened body.
-pub(super) type Opened = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+/// An opened body, whose length is checked.
+pub(super) type Opened = Pin<Box<dyn Body<Data = Bytes, Error = UploadError> + Send + Sync>>;
 
 /// The future that opens a body.
 pub(super) type Opening = Pin<Box<dyn Future<Output = Result<Opened, UploadError>> + Send>>;
@@ -30,29 +31,20 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(length: Option<u64>, open: impl Fn() -> Opening + Send + Sync + 'static) -> Self {
+    pub(super) fn new<Fut, B>(length: Option<u64>, open: impl Fn() -> Fut + Send + Sync + 'static) -> Self
+    where
+        Fut: Future<Output = Result<B, UploadError>> + Send + 'static,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        let open = move || {
+            let opening = open();
+            Box::pin(async move { Ok(Box::pin(Checked::new(opening.await?, length)?) as Opened) }) as Opening
+        };
         Self { length, open_within: OPEN_WITHIN, open: Arc::new(open) }
     }
 
     pub(super) fn open(&self) -> Opening {
         (self.open)()
-    }
-
-    /// Returns the length hint of the rest after `read` bytes.
-    pub(super) fn rest(&self, read: u64) -> SizeHint {
-        self.length.map_or_else(SizeHint::default, |length| SizeHint::with_exact(length.saturating_sub(read)))
-    }
-
-    /// Returns an error if the opened body states another length.
-    pub(super) fn check(&self, opened: &Opened) -> Result<(), UploadError> {
-        let Some(expected) = self.length else { return Ok(()) };
-        let hint = opened.size_hint();
-        let actual = match hint.upper() {
-            _ if hint.lower() > expected => hint.lower(),
-            Some(upper) if upper < expected => upper,
-            _ => return Ok(()),
-        };
-        Err(UploadError::Length { expected, actual })
     }
 }
 
