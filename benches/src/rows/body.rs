@@ -1,4 +1,4 @@
-//! A streamed body, read through ours, which keeps it.
+//! A streamed body, read through ours, which keeps it; and one that is opened for each attempt.
 //!
 //! An operation is one chunk; the chunks are shared bytes, made beforehand. The whole cost of a
 //! chunk counts, with the source and the loop that reads it, which `bare` shows. A replay is
@@ -11,12 +11,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::Request;
 use http_body::{Body, Frame};
+use http_body_util::Full;
 use reattempt::ReplayBody;
-use reattempt::body::{ReplayLimits, ReplayMemory};
+use reattempt::body::{ReplayLimits, ReplayMemory, UploadBody};
 
-use super::{Row, Work, above, alone};
-use crate::contenders::{Least, ROOM};
+use super::{Row, Work, above, alone, call};
+use crate::contenders::{Least, ROOM, ours};
+use crate::inner::Reads;
+use crate::requests::kilobyte;
 
 /// A usual read of a file, or a frame of HTTP/2.
 const CHUNK: usize = 16 * 1024;
@@ -76,7 +80,24 @@ pub(super) const ROWS: &[Row] = &[
             above("ours-replaying", "ours-keeping", || each(256, CHUNK, read_twice)),
         ],
     },
+    Row {
+        name: "upload",
+        title: "PUT of 1 KiB that is opened for each attempt",
+        operations: 500,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", || call::each(Reads, upload())),
+            above("ours", "bare", || call::each(ours(Reads), upload())),
+        ],
+    },
 ];
+
+/// Returns a function that makes requests with the same upload.
+fn upload() -> impl FnMut() -> Request<UploadBody> {
+    let body = UploadBody::cloned(Full::new(kilobyte()));
+    move || Request::put("http://shop.example/orders/7").body(body.clone()).unwrap()
+}
 
 /// A body of chunks of one length; its size hint does not reveal their number.
 struct Source {

@@ -1,4 +1,4 @@
-//! An upload of 5 MB whose connection breaks at each of 64 points, over HTTP/1, HTTP/2 and TLS.
+//! An upload of 5 MB whose connection breaks at each of 64 points, over HTTP/1 and HTTP/2, with and without TLS.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Error;
 use reattempt::RetryLayer;
 use reattempt::body::UploadBody;
-use reattempt_faults::{Arrival, Break, Faults, Reply, Script, Server, Tls, WireFault};
+use reattempt_faults::{Arrival, Break, Faults, Http2, Reply, Script, Server, Tls, WireFault};
 use tokio::time::timeout;
 use tower::{Layer, Service, ServiceExt};
 
@@ -89,7 +89,15 @@ async fn http2_upload_survives_each_point() {
 
 // field 30
 #[tokio::test]
-async fn tls_upload_survives_each_point() {
+async fn http1_tls_upload_survives_each_point() {
     let tls = Tls::new().unwrap();
-    each_point(|| async { Server::http1_tls(&tls, any()).await.unwrap() }, || secure(&tls)).await;
+    each_point(|| async { Server::http1_tls(&tls, any()).await.unwrap() }, || secure(&tls, false)).await;
+}
+
+// field 30
+#[tokio::test]
+async fn http2_tls_upload_survives_each_point() {
+    let tls = Tls::new().unwrap();
+    let server = || async { Server::http2_tls(&tls, Http2::default(), any()).await.unwrap() };
+    each_point(server, || secure(&tls, true)).await;
 }

@@ -69,7 +69,7 @@ fn plain(http2: bool) -> Client<HttpConnector, Uploading> {
 }
 
 /// Returns a client that trusts the certificate.
-fn secure(tls: &Tls) -> Client<HttpsConnector<HttpConnector>, Uploading> {
+fn secure(tls: &Tls, http2: bool) -> Client<HttpsConnector<HttpConnector>, Uploading> {
     let mut roots = RootCertStore::empty();
     roots.add(tls.certificate_der().to_vec().into()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -79,9 +79,13 @@ fn secure(tls: &Tls) -> Client<HttpsConnector<HttpConnector>, Uploading> {
         .with_no_client_auth();
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
-    let https =
-        HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().wrap_connector(connector);
-    Client::builder(TokioExecutor::new()).build(https)
+    connector.set_nodelay(true);
+    let https = HttpsConnectorBuilder::new().with_tls_config(config).https_only();
+    let https = match http2 {
+        true => https.enable_http2().wrap_connector(connector),
+        false => https.enable_http1().wrap_connector(connector),
+    };
+    Client::builder(TokioExecutor::new()).http2_only(http2).build(https)
 }
 
 fn request<B>(method: &str, url: &str, body: B) -> Request<B> {

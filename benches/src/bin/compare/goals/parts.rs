@@ -198,6 +198,13 @@ pub(super) const LINES: &[Line] = &[
     },
     Line {
         part: BODIES,
+        row: "upload",
+        title: "PUT of 1 KiB that is opened for each attempt",
+        ours: "ours",
+        goals: &[goal(Instructions, AtMost(1800.0)), goal(Allocations, AtMost(1.0))],
+    },
+    Line {
+        part: BODIES,
         row: "body",
         title: "replaying it, of 64 MiB",
         ours: "ours-replaying",
