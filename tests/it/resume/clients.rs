@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ETAG, LOCATION};
+use http::header::{AUTHORIZATION, COOKIE, ETAG, LOCATION};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
@@ -71,6 +71,25 @@ async fn redirect_to_signed_address_is_joined() {
         let read = timeout(HANGS, client.oneshot(request).await.unwrap().bytes()).await.unwrap();
         assert_eq!(read.is_ok_and(|data| data == content(1)), joined, "{place}");
         server.finish().unwrap();
+    }
+}
+
+/// The address behind the redirect gets no credentials, in the first request and in the resume.
+// field 29
+#[tokio::test]
+async fn credentials_stay_at_callers_address() {
+    let broken = whole(1).cut(head() + 1000).end_with(End::Close);
+    let signed = Server::http1(vec![broken, rest(1, 1000)]).await.unwrap();
+    let found = Reply::status(StatusCode::FOUND).header(LOCATION, signed.url("/one").parse().unwrap());
+    let server = Server::http1(vec![found.clone(), found]).await.unwrap();
+    let request = bare().get(server.url("/latest")).bearer_auth("secret").header(COOKIE, "secret").build().unwrap();
+    let response = layer().layer(bare()).oneshot(request).await.unwrap();
+    assert!(timeout(HANGS, response.bytes()).await.unwrap().unwrap() == content(1));
+    for (server, has) in [(&server, true), (&signed, false)] {
+        let arrivals = server.ledger().arrivals();
+        let credentials =
+            arrivals.iter().flat_map(|seen| [AUTHORIZATION, COOKIE].map(|name| seen.headers.contains_key(name)));
+        assert_eq!(credentials.collect::<Vec<_>>(), [has; 4]);
     }
 }
 
