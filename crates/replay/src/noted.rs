@@ -77,6 +77,14 @@ impl Noted {
         }
     }
 
+    /// Records an inspection if this is the only reader.
+    #[inline(never)]
+    pub(crate) fn note_if_alone(&self) {
+        if self.whole.as_ref().is_some_and(|whole| Arc::strong_count(whole) == 1) {
+            self.set_inspected(true);
+        }
+    }
+
     /// Records that a client has checked the end or the length, because it need not poll an empty body.
     #[inline(never)]
     pub(crate) fn note_look(&self) {

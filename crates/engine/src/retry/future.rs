@@ -13,7 +13,6 @@ use reattempt_core::{Budget, Schedule, StopReason};
 use tower_service::Service;
 
 use super::call::RetryDriver;
-use crate::call::clock::Instant;
 use crate::call::cut_off::CutOff;
 use crate::call::deadline::PASSED;
 use crate::call::late_answers::leave;
@@ -105,7 +104,7 @@ fn poll_call<T: CallTypes<Strategy: Schedule>>(
             let result = match call.poll_attempt(current, cx) {
                 Poll::Ready(result) => result.map_err(T::Mode::own),
                 Poll::Pending => {
-                    call.takes_time(Instant::now);
+                    call.stays_in_flight();
                     let due = |now| call.interrupt_due(now);
                     let Some(running) = T::Mode::timer(timer.as_mut()) else { return Poll::Pending };
                     let since = ready!(running.poll(cx, due));

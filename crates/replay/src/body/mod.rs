@@ -378,6 +378,7 @@ impl<B> ReplayBody<B> {
     ///
     /// The result is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or
     /// a single in-memory buffer, it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
+    /// [`note_if_alone`](ReplayBody::note_if_alone) counts as a poll.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -399,6 +400,19 @@ impl<B> ReplayBody<B> {
             Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.was_polled(),
             Inner::Upload { reader } => reader.was_polled(),
+        }
+    }
+
+    /// Records a poll if every other reader was dropped.
+    ///
+    /// Call it on the kept reader while an attempt is in flight. A service that has dropped the attempt's reader has
+    /// sent another body, or none, and nothing shows how far that came.
+    pub fn note_if_alone(&self) {
+        match &self.inner {
+            Inner::Complete { complete } => complete.noted().into_iter().for_each(Noted::note_if_alone),
+            Inner::Once { .. } => {}
+            Inner::Shared { reader } => reader.note_if_alone(),
+            Inner::Upload { reader } => reader.note_if_alone(),
         }
     }
 

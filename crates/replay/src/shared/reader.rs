@@ -99,6 +99,12 @@ impl<B> Reader<B> {
         self.shared.lock().polled
     }
 
+    /// Records a poll if this is the only reader.
+    pub(crate) fn note_if_alone(&self) {
+        let mut state = self.shared.lock();
+        state.polled |= state.readers == 1;
+    }
+
     pub(crate) fn forget_polls(&self) {
         let mut state = self.shared.lock();
         state.polled = false;

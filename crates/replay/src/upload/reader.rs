@@ -92,6 +92,13 @@ impl UploadReader {
         self.marks.lock().polled
     }
 
+    /// Records a poll if this is the only reader.
+    pub(crate) fn note_if_alone(&self) {
+        if Arc::strong_count(&self.marks) == 1 {
+            self.marks.lock().polled = true;
+        }
+    }
+
     pub(crate) fn forget_polls(&self) {
         let mut marks = self.marks.lock();
         marks.polled = false;

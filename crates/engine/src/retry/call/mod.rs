@@ -201,6 +201,20 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         }
     }
 
+    /// Records that the attempt is still in flight.
+    ///
+    /// If its body is gone by now, a service below has dropped it unread, and may follow redirects with another body.
+    /// Then the body's polls prove nothing.
+    #[inline]
+    pub(super) fn stays_in_flight(&mut self) {
+        self.takes_time(Instant::now);
+        if !self.context.repeatable
+            && let Some(body) = self.saved.as_ref().and_then(Saved::body)
+        {
+            body.note_if_alone();
+        }
+    }
+
     /// Polls the attempt in flight. If an endpoint may be picked, the attempt's frame is open meanwhile, because a
     /// layer may call its inner service only from a poll, such as one that awaits a token first.
     #[inline(always)]

@@ -177,6 +177,26 @@ async fn empty_post_is_sent_once_if_hop_is_unmade() {
     assert_eq!((end, posts(&server)), ((StopReason::EarlierHop, false), 1));
 }
 
+/// A service drops the body unread and sends another one, so the body cannot show that the first hop was sent.
+// trap 48
+#[tokio::test(start_paused = true)]
+async fn replaced_body_proves_nothing() {
+    for body in ["pay", ""] {
+        for script in [&[false][..], &[false, true]] {
+            let server = Server::by(|_, head| match &*head.uri.path() {
+                "/" => Act::from(307).header("location", "/done"),
+                _ => ConnectionRefused.into(),
+            });
+            let below = ServiceBuilder::new()
+                .map_request(|request: Attempt| request.map(|_| ReplayBody::default()))
+                .layer(FollowRedirectLayer::new())
+                .service(guarded(script, &server));
+            let (end, _) = ended(Http::new(), Below::new(below), request("POST", ONE, body)).await;
+            assert_eq!((end, server.count()), (StopReason::EarlierHop, 2 - script.len() / 2), "{body:?}");
+        }
+    }
+}
+
 /// The stack from the page on the order of layers, and one with the redirects inside.
 // trap 48
 #[tokio::test(start_paused = true)]
