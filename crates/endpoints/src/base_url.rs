@@ -56,8 +56,7 @@ impl BaseUrl {
         // The first clone allocates, so it is done here and not during an attempt.
         drop(authority.clone());
         let path = parts.path_and_query.as_ref().map_or("", |path| path.path());
-        // For the parser of reqwest's URLs, a backslash is a slash.
-        if path.split(['/', '\\']).any(is_dots) {
+        if has_dots(path) {
             return Err(error("has `.` or `..` in its path (a path without them)"));
         }
         Ok(Self { scheme, authority, prefix: path.trim_end_matches('/').into() })
@@ -86,16 +85,16 @@ impl BaseUrl {
         self.to_string().into()
     }
 
-    /// Returns the request's path below this base, or `None` if the request has a different base.
+    /// Returns the length of this base's prefix in the path, or `None` if the request has a different base.
     ///
-    /// A request without a host has no base, so its whole path is returned.
-    pub(super) fn rest<'a>(&self, scheme: Option<&str>, authority: Option<&str>, path: &'a str) -> Option<&'a str> {
-        let Some(authority) = authority else { return scheme.is_none().then_some(path) };
+    /// A request without a host has no base, so its whole path is below it.
+    pub(super) fn prefix_in(&self, scheme: Option<&str>, authority: Option<&str>, path: &str) -> Option<usize> {
+        let Some(authority) = authority else { return scheme.is_none().then_some(0) };
         if scheme != Some(self.scheme.as_str()) || !self.is_authority(authority) {
             return None;
         }
         let rest = path.strip_prefix(&*self.prefix)?;
-        (rest.is_empty() || rest.starts_with('/') || self.prefix.is_empty()).then_some(rest)
+        (rest.is_empty() || rest.starts_with('/') || self.prefix.is_empty()).then_some(self.prefix.len())
     }
 
     #[inline]
@@ -113,10 +112,15 @@ impl BaseUrl {
     }
 }
 
-/// Returns `true` for the path segments `.` and `..`, also if they are percent-encoded.
-fn is_dots(segment: &str) -> bool {
-    let plain = segment.replace("%2e", ".").replace("%2E", ".");
-    plain == "." || plain == ".."
+/// Returns `true` if a path has a segment `.` or `..`. Dots and slashes may be percent-encoded, and for the parser of
+/// reqwest's URLs, a backslash is a slash.
+pub(super) fn has_dots(path: &str) -> bool {
+    if !path.contains("/.") && !path.contains(['%', '\\']) {
+        return false;
+    }
+    let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
+    let decoded = decoded.replace("%5c", "/").replace("%5C", "/");
+    decoded.split(['/', '\\']).any(|segment| segment == "." || segment == "..")
 }
 
 impl fmt::Display for BaseUrl {

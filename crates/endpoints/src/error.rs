@@ -10,13 +10,26 @@ use reattempt_engine::wall::redacted;
 pub struct EndpointsError {
     value: Box<str>,
     problem: &'static str,
+    is_foreign: bool,
 }
 
 impl EndpointsError {
     pub(super) fn new(value: &str, problem: &'static str) -> Self {
         // Text without a scheme may contain credentials too.
         let address = value.rsplit_once('@').map_or(value, |(_, address)| address);
-        Self { value: redacted(address).into(), problem }
+        Self { value: redacted(address).into(), problem, is_foreign: false }
+    }
+
+    /// Creates the error for a request to another host.
+    pub(super) fn foreign(authority: &str) -> Self {
+        let problem = "is neither the base URL of the requests nor a server of the set (`foreign_hosts`)";
+        Self { is_foreign: true, ..Self::new(authority, problem) }
+    }
+
+    /// Returns `true` if a request was refused because it is for [another host](super::ForeignHosts::Refuse). A gateway
+    /// responds with 421 (RFC 9110, section 15.5.20).
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     /// Creates the error for an empty list.

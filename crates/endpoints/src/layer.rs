@@ -17,7 +17,7 @@ use super::base_url::BaseUrl;
 use super::directed::Directed;
 use super::guard::EndpointGuard;
 use super::handle::{EndpointsHandle, replace_urls};
-use super::{Endpoints, EndpointsError};
+use super::{Endpoints, EndpointsError, ForeignHosts};
 
 /// The servers' base URLs in tiers, and the base URL that requests contain.
 #[derive(Debug)]
@@ -72,14 +72,27 @@ impl Endpoints<Urls> {
         self.source.base = base;
         Ok(self)
     }
+
+    /// Sets the treatment of requests with another base URL. Default: they pass.
+    ///
+    /// In a gateway, use [`Refuse`](ForeignHosts::Refuse), or [`Base`](ForeignHosts::Base) if callers use HTTP/2.
+    pub fn foreign_hosts(mut self, foreign: ForeignHosts) -> Self {
+        self.settings.foreign = foreign;
+        self
+    }
 }
 
 /// A layer that sends each attempt to one of several servers through one client.
 ///
 /// Requests contain one base URL, by default the first of the list. The layer replaces it with that of the picked
 /// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. A request with another base URL, for
-/// example after a redirect to another host, is not changed. If a request has only a path, the path is appended to the
-/// endpoint's base URL. A new path is allocated only if an endpoint's prefix differs from the requests'.
+/// example after a redirect to another host, is not changed, unless [`Endpoints::foreign_hosts`] says otherwise. If a
+/// request has only a path, the path is appended to the endpoint's base URL. A new path is allocated only if an
+/// endpoint's prefix differs from the requests'. A path with a segment `..` does not leave a prefix: it is an error.
+///
+/// If the base URL is that of a server, a redirect to this server cannot be told from a call, and is sent to any of
+/// them. For servers that redirect to their leader, use a [base URL](Endpoints::base) of its own, such as
+/// `http://replicas`.
 ///
 /// Clones of the layer and its services share the endpoints.
 ///

@@ -133,5 +133,5 @@ pub use on_demand::OnDemand;
 pub use random::seed_picks;
 pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView};
 pub use rewrite::Rewrite;
-pub use settings::Endpoints;
+pub use settings::{Endpoints, ForeignHosts};
 pub use source::{Connected, List, Source};

@@ -4,7 +4,7 @@ use http::uri::PathAndQuery;
 use http::{Request, Uri};
 
 use super::EndpointsError;
-use super::base_url::BaseUrl;
+use super::base_url::{BaseUrl, has_dots};
 
 /// A request whose base URL can be replaced. This trait is sealed.
 #[diagnostic::on_unimplemented(
@@ -12,13 +12,22 @@ use super::base_url::BaseUrl;
     note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`"
 )]
 pub trait Rewrite {
-    /// Returns `true` if the request has this base URL.
+    /// Returns the length of the base URL's prefix in the request's path, or `None` if the request has another base
+    /// URL. A request without a host has no prefix.
     #[doc(hidden)]
-    fn is_for(&self, base: &BaseUrl) -> bool;
+    fn prefix_in(&self, base: &BaseUrl) -> Option<usize>;
 
-    /// Replaces the request's base URL.
+    /// Returns `true` if the request has a path.
     #[doc(hidden)]
-    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError>;
+    fn has_path(&self) -> bool;
+
+    /// Returns the host and the port, for an error.
+    #[doc(hidden)]
+    fn authority(&self) -> &str;
+
+    /// Replaces everything up to the end of the prefix with a base URL.
+    #[doc(hidden)]
+    fn rewrite(&mut self, prefix: usize, to: &BaseUrl) -> Result<(), EndpointsError>;
 }
 
 /// Returns the error for a URL that is too long, the only possible error because all parts are valid.
@@ -34,29 +43,48 @@ fn joined(prefix: &str, rest: &str, query: Option<&str>) -> String {
     [prefix, slash, rest, mark, query].concat()
 }
 
+/// Returns an error if the rest of a path leads out of a prefix. A server may decode slashes before it resolves the
+/// segments.
+fn stays_below(prefix: &str, rest: &str, to: &BaseUrl) -> Result<(), EndpointsError> {
+    if (prefix.is_empty() && to.prefix.is_empty()) || !has_dots(rest) {
+        return Ok(());
+    }
+    Err(EndpointsError::new(&to.name(), "is not left by a path with `.` or `..` (a path without them)"))
+}
+
 impl<B> Rewrite for Request<B> {
     #[inline]
-    fn is_for(&self, base: &BaseUrl) -> bool {
+    fn prefix_in(&self, base: &BaseUrl) -> Option<usize> {
         let uri = self.uri();
         let authority = uri.authority().map(|authority| authority.as_str());
-        // CONNECT targets and `*` have no path.
-        uri.path().starts_with('/') && base.rest(uri.scheme_str(), authority, uri.path()).is_some()
+        if !self.has_path() {
+            return None;
+        }
+        base.prefix_in(uri.scheme_str(), authority, uri.path())
+    }
+
+    /// CONNECT targets and `*` have no path.
+    #[inline]
+    fn has_path(&self) -> bool {
+        self.uri().path().starts_with('/')
+    }
+
+    fn authority(&self) -> &str {
+        self.uri().authority().map_or("", |authority| authority.as_str())
     }
 
     #[inline]
-    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError> {
+    fn rewrite(&mut self, prefix: usize, to: &BaseUrl) -> Result<(), EndpointsError> {
         let uri = self.uri();
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(to.scheme.clone());
         parts.authority = Some(to.authority.clone());
-        let has_base = uri.authority().is_some();
-        let same_path = if has_base { from.prefix == to.prefix } else { to.prefix.is_empty() };
-        parts.path_and_query = if same_path {
+        let (from, rest) = uri.path().split_at_checked(prefix).unwrap_or_default();
+        stays_below(from, rest, to)?;
+        parts.path_and_query = if *from == *to.prefix {
             uri.path_and_query().cloned()
         } else {
-            let rest = if has_base { uri.path().get(from.prefix.len()..) } else { Some(uri.path()) };
-            let path = joined(&to.prefix, rest.unwrap_or_default(), uri.query());
-            Some(PathAndQuery::try_from(path).map_err(|_| too_long(to))?)
+            Some(PathAndQuery::try_from(joined(&to.prefix, rest, uri.query())).map_err(|_| too_long(to))?)
         };
         *self.uri_mut() = Uri::from_parts(parts).map_err(|_| too_long(to))?;
         Ok(())
@@ -65,14 +93,23 @@ impl<B> Rewrite for Request<B> {
 
 #[cfg(feature = "reqwest")]
 impl Rewrite for reqwest::Request {
-    fn is_for(&self, base: &BaseUrl) -> bool {
+    fn prefix_in(&self, base: &BaseUrl) -> Option<usize> {
         let url = self.url();
-        base.rest(Some(url.scheme()), Some(url.authority()), url.path()).is_some()
+        base.prefix_in(Some(url.scheme()), Some(url.authority()), url.path())
     }
 
-    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError> {
+    fn has_path(&self) -> bool {
+        !self.url().cannot_be_a_base()
+    }
+
+    fn authority(&self) -> &str {
+        self.url().authority()
+    }
+
+    fn rewrite(&mut self, prefix: usize, to: &BaseUrl) -> Result<(), EndpointsError> {
         let url = self.url();
-        let rest = url.path().get(from.prefix.len()..).unwrap_or_default();
+        let (from, rest) = url.path().split_at_checked(prefix).unwrap_or_default();
+        stays_below(from, rest, to)?;
         let path = joined(&to.prefix, rest, url.query());
         let parsed = reqwest::Url::parse(&format!("{}://{}{path}", to.scheme, to.authority));
         let mut new = parsed.map_err(|_| too_long(to))?;

@@ -14,10 +14,10 @@ use reattempt_guard::wall::Shared;
 use reattempt_guard::{OwnEnd, Pass};
 use tower_service::Service;
 
-use super::EndpointsError;
 use super::base_url::BaseUrl;
 use super::guard::{EMPTY, EndpointGuard};
 use super::rewrite::Rewrite;
+use super::{EndpointsError, ForeignHosts};
 
 /// Picks an endpoint and sends a request to it by calling `send`.
 #[inline]
@@ -61,7 +61,7 @@ fn key_of(request: RequestView<'_>) -> Option<&[u8]> {
     (!is_idempotent).then_some(key)
 }
 
-/// Sends a request to one of the endpoints if it has their base URL, otherwise unchanged.
+/// Sends a request to one of the endpoints if it has their base URL, and others as the settings say.
 #[inline]
 pub fn direct<S, Req, P, Mode>(
     shared: &Arc<Shared<EndpointGuard<BaseUrl>, P>>,
@@ -74,12 +74,20 @@ where
     Req: Rewrite,
     P: ReadRequest<Req>,
 {
-    if !request.is_for(base) {
-        return ResponseFuture::passing(inner.call(request));
-    }
+    let prefix = match request.prefix_in(base) {
+        Some(prefix) => prefix,
+        None => match shared.guard.treat_foreign(&request) {
+            Ok(ForeignHosts::Base) => 0,
+            Ok(_) => return ResponseFuture::passing(inner.call(request)),
+            Err(error) => {
+                *inner = inner.clone();
+                return ResponseFuture::not_sent(OwnEnd::Unwritable(error.into()));
+            }
+        },
+    };
     let mut is_sent = false;
     let future = send_to_endpoint(shared, request, |ticket, mut request| {
-        request.rewrite(base, ticket.service())?;
+        request.rewrite(prefix, ticket.service())?;
         is_sent = true;
         Ok(inner.call(request))
     });
@@ -88,4 +96,19 @@ where
         *inner = inner.clone();
     }
     future
+}
+
+impl EndpointGuard<BaseUrl> {
+    /// Returns what to do with a request that has another base URL. One to a server of the set passes.
+    #[cold]
+    fn treat_foreign(&self, request: &impl Rewrite) -> Result<ForeignHosts, EndpointsError> {
+        let foreign = self.settings.foreign;
+        if foreign == ForeignHosts::Pass || self.set.any(|server| request.prefix_in(server).is_some()) {
+            return Ok(ForeignHosts::Pass);
+        }
+        if foreign == ForeignHosts::Base && request.has_path() {
+            return Ok(ForeignHosts::Base);
+        }
+        Err(EndpointsError::foreign(request.authority()))
+    }
 }

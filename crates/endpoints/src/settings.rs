@@ -30,6 +30,25 @@ pub(crate) struct Settings {
     pub(super) observers: Vec<EventObserver>,
     /// `true` if requests have an `https` base URL, so no `http` server may be listed.
     pub(super) https_only: bool,
+    pub(super) foreign: ForeignHosts,
+}
+
+/// The treatment of requests whose URL begins with neither the requests' base URL nor that of a server in the set.
+///
+/// Such a request arises from a redirect, or in a gateway from a caller who names a host: over HTTP/1.1 in the absolute
+/// form (RFC 9112, section 3.2.2), over HTTP/2 in every request (`:authority`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ForeignHosts {
+    /// It is sent to the host that it names, with all of its headers. This is the default, because a client follows
+    /// redirects to other hosts. A gateway that passes them is an open proxy.
+    #[default]
+    Pass,
+    /// It fails with an [`EndpointsError`](super::EndpointsError) that [is foreign](super::EndpointsError::is_foreign).
+    Refuse,
+    /// It is sent to one of the servers, as if it had only a path. For gateways whose callers use HTTP/2. A CONNECT
+    /// request has no path, and is refused.
+    Base,
 }
 
 impl Settings {

@@ -1,6 +1,7 @@
 //! Fallback support for `reqwest::Client`.
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::response::Parts;
 use reattempt_engine::wall::with_url;
 use reattempt_engine::{Deadline, Http};
@@ -35,5 +36,9 @@ impl SaveRequest<Request> for Http {
 
     fn take_copy(saved: Request, _: Option<Deadline>) -> Option<Request> {
         Some(saved)
+    }
+
+    fn headers_of(request: &mut Request) -> &mut HeaderMap {
+        request.headers_mut()
     }
 }

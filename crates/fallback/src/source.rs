@@ -4,7 +4,8 @@ use std::fmt;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use http::Response;
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use reattempt_engine::protocol::Protocol;
 use reattempt_engine::wall::{attend, send};
 use reattempt_engine::{Deadline, Http};
@@ -85,13 +86,62 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>, P, Request, R> Source<P, Request
 /// know the key. Once the backup is called, the call's outcome is the backup's, even if it fails
 /// ([`BackupFailed`](super::BackupFailed)). A request that cannot be saved, such as a reqwest request with a stream
 /// body, is never sent to the backup. Nothing is sent to the backup after the call's deadline.
+///
+/// The backup gets all headers of the request, including its `Authorization` and `Cookie`. If it belongs to somebody
+/// else, use [`without_credentials`](Self::without_credentials).
 #[derive(Debug, Clone)]
-pub struct Backup<S>(S);
+pub struct Backup<S> {
+    service: S,
+    strips: bool,
+}
 
 impl<S> Backup<S> {
     /// Creates a fallback that sends requests to `service`.
     pub fn new(service: S) -> Self {
-        Self(service)
+        Self { service, strips: false }
+    }
+
+    /// Removes `Authorization`, `Cookie`, `Proxy-Authorization`, and every header whose value is
+    /// [sensitive](http::HeaderValue::is_sensitive), from the requests to the backup. Credentials for the backup are
+    /// added by its own service.
+    ///
+    /// ```
+    /// use http::{HeaderValue, Request, Response, header::AUTHORIZATION};
+    /// use reattempt::Http;
+    /// use reattempt::fallback::{Backup, FallbackLayer};
+    /// use tower::{BoxError, Layer, ServiceExt, service_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # type Body = http_body_util::Full<bytes::Bytes>;
+    /// # let http = service_fn(async |_: Request<Body>| Response::builder().status(503).body(Body::default()));
+    /// # let mirror = service_fn(async |request: Request<Body>| {
+    /// #     assert!(!request.headers().contains_key(AUTHORIZATION));
+    /// #     Response::builder().body(Body::default())
+    /// # });
+    /// let client = FallbackLayer::with(Http::new(), Backup::new(mirror).without_credentials()).layer(http);
+    /// let request = Request::get("http://one.example").header(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
+    /// let response = client.oneshot(request.body(Body::default())?).await?;
+    /// # assert_eq!(response.status(), 200);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn without_credentials(mut self) -> Self {
+        self.strips = true;
+        self
+    }
+}
+
+/// Removes the headers that show who the caller is.
+fn strip(headers: &mut HeaderMap) {
+    let is_secret = |(name, value): (&HeaderName, &HeaderValue)| {
+        let secret = value.is_sensitive() || [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
+        secret.then(|| name.clone())
+    };
+    let secret: Vec<_> = headers.iter().filter_map(is_secret).collect();
+    for name in secret {
+        headers.remove(name);
     }
 }
 
@@ -117,6 +167,10 @@ pub trait SaveRequest<Request>: Protocol {
     /// deadlines, its deadline field contains the time left.
     #[doc(hidden)]
     fn take_copy(saved: Self::Saved, deadline: Option<Deadline>) -> Option<Request>;
+
+    /// Returns the headers of a request.
+    #[doc(hidden)]
+    fn headers_of(request: &mut Request) -> &mut HeaderMap;
 }
 
 impl<B: Clone> SaveRequest<http::Request<B>> for Http {
@@ -130,6 +184,10 @@ impl<B: Clone> SaveRequest<http::Request<B>> for Http {
 
     fn take_copy(saved: Self::Saved, _: Option<Deadline>) -> Option<http::Request<B>> {
         Some(saved)
+    }
+
+    fn headers_of(request: &mut http::Request<B>) -> &mut HeaderMap {
+        request.headers_mut()
     }
 }
 
@@ -156,8 +214,11 @@ where
     ) -> Replacement<R> {
         let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
         let again = saved.filter(|_| sendable && in_time).and_then(|saved| P::take_copy(saved, deadline));
-        let Some(request) = again else { return Replacement::None };
-        let call = send(self.0.clone(), request);
+        let Some(mut request) = again else { return Replacement::None };
+        if self.strips {
+            strip(P::headers_of(&mut request));
+        }
+        let call = send(self.service.clone(), request);
         Replacement::Sent(Box::pin(async { call.await.map_err(Into::into) }))
     }
 }

@@ -342,6 +342,12 @@ impl<T> EndpointSet<T> {
         self.lock().records.iter().map(|record| EndpointView::of(record, now)).collect()
     }
 
+    /// Returns `true` if `test` returns `true` for the service of any endpoint, in service or not. The set is locked
+    /// meanwhile.
+    pub fn any(&self, test: impl Fn(&T) -> bool) -> bool {
+        self.lock().records.iter().any(|record| test(&record.member.endpoint().service))
+    }
+
     /// Returns the number of attempts sent to endpoints that have since left the set.
     pub fn picks_of_gone(&self) -> u64 {
         self.lock().picks_of_gone

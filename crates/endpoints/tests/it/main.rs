@@ -14,6 +14,7 @@ mod attempts;
 mod bad_input;
 mod changes;
 mod discovery;
+mod foreign;
 mod frames;
 mod hedges;
 mod in_flight;

@@ -1,6 +1,6 @@
 //! A backup for a gRPC channel. tonic's requests are saved for it as their bodies are sent.
 
-use http::Request;
+use http::{HeaderMap, Request};
 use reattempt_engine::Deadline;
 use reattempt_engine::grpc::Grpc;
 use reattempt_engine::protocol::{Saved, SavedRequest};
@@ -79,5 +79,9 @@ impl SaveRequest<Request<Body>> for Grpc {
             deadline.write_to(request.headers_mut());
         }
         Some(request)
+    }
+
+    fn headers_of(request: &mut Request<Body>) -> &mut HeaderMap {
+        request.headers_mut()
     }
 }

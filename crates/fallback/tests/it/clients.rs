@@ -57,6 +57,22 @@ async fn reqwest_backup_needs_a_body_in_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reqwest_backup_gets_no_credentials() {
+    let service = |status: u16, has: bool| {
+        tower::service_fn(move |request: reqwest::Request| async move {
+            assert_eq!(request.headers().contains_key("authorization"), has);
+            let response = Response::builder().status(status).body("").unwrap();
+            Ok::<_, Infallible>(reqwest::Response::from(response))
+        })
+    };
+    let backup = Backup::new(service(200, false)).without_credentials();
+    let client = FallbackLayer::with(Http::new(), backup).layer(service(503, true));
+    let mut request = reqwest::Request::new(http::Method::PUT, ONE.parse().unwrap());
+    request.headers_mut().insert("authorization", http::HeaderValue::from_static("secret"));
+    assert_eq!(client.send(request).await.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn grpc_fallback_is_a_message() {
     let request = || {
         let body = tonic::body::Body::empty();

@@ -199,6 +199,41 @@ fn with_backup(
     async move |request| client.send(request).await
 }
 
+/// The server itself gets them all.
+#[tokio::test(start_paused = true)]
+async fn backup_gets_no_credentials() {
+    let secret = |name: &'static str, sensitive: bool| {
+        let mut value = http::HeaderValue::from_static("secret");
+        value.set_sensitive(sensitive);
+        (http::HeaderName::from_static(name), value)
+    };
+    let secrets = [
+        secret("authorization", false),
+        secret("cookie", false),
+        secret("cookie", false),
+        secret("proxy-authorization", false),
+        secret("x-api-key", true),
+    ];
+    for strips in [false, true] {
+        let (server, mirror) = (Server::statuses([503]), Server::statuses([200]));
+        let retries = RetryLayer::new(policy().max_attempts(1));
+        let backup = Backup::new(retries.layer(mirror.clone()));
+        let backup = if strips { backup.without_credentials() } else { backup };
+        let client = FallbackLayer::with(Http::new(), backup).layer(retries.layer(server.clone()));
+        let mut call = request("PUT", ONE, "hello").header("x-trace", "7");
+        secrets.clone().into_iter().for_each(|(name, value)| {
+            call.headers_mut().append(name, value);
+        });
+        client.send(call).await.unwrap();
+        let left = |server: &Server| {
+            let headers = &server.seen()[0].head.headers;
+            assert_eq!(headers["x-trace"], "7");
+            headers.values().filter(|value| *value == "secret").count()
+        };
+        assert_eq!((left(&server), left(&mirror)), (5, if strips { 0 } else { 5 }));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn backup_answers_repeatable_requests() {
     let backup = Server::by(|_, _| Act::Answer(answer(200, "backup")));
