@@ -54,7 +54,7 @@ pub fn send_next<S: Service<A>, A>(
     deadline: Option<Instant>,
     terms: Option<LayerTerms>,
 ) -> (S::Future, Tried) {
-    let frame = Frame::next(trail, deadline, terms);
+    let mut frame = Frame::next(trail, deadline, terms);
     let sent = service.call(attempt);
     (sent, frame.close())
 }

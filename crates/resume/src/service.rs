@@ -88,7 +88,7 @@ where
         // get the pick: its next attempt may go to another server, which may not know an idempotency key.
         let frame = kept.as_ref().map(|_| Frame::outermost(None, None, None));
         let call = self.inner.call(request);
-        let tried = frame.map_or(Tried::Nowhere, |frame| frame.close());
+        let tried = frame.map_or(Tried::Nowhere, |mut frame| frame.close());
         ResponseFuture { call, kept: kept.map(|kept| (kept, tried)) }
     }
 }

@@ -153,7 +153,7 @@ where
     // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. Therefore,
     // only a call with hedges opens its own frame.
     let open = if hedges { Frame::first } else { Frame::outermost };
-    let frame = open(deadline, now, LayerTerms::of(None, &source));
+    let mut frame = open(deadline, now, LayerTerms::of(None, &source));
     let attempt = inner.call(attempt);
     call.on_first(frame.close());
     ResponseFuture::new(call, attempt)

@@ -216,9 +216,12 @@ where
                 let attempt = protocol.save(request, added, &mut saved);
                 let sent_at = settings.strategy.on_send();
                 let source = saved.as_ref().and_then(Saved::watch_source);
-                let frame = Frame::first(deadline, now, LayerTerms::of(None, &source));
-                let attempt = self.inner.call(attempt);
-                let tried = frame.close();
+                let (sent, tried);
+                {
+                    let mut frame = Frame::first(deadline, now, LayerTerms::of(None, &source));
+                    sent = self.inner.call(attempt);
+                    tried = frame.close();
+                }
                 let shared = Arc::clone(&self.shared);
                 let call = RetryDriver {
                     shared,
@@ -232,7 +235,7 @@ where
                     marker: None,
                     retrying: RetryState::of_sent(source),
                 };
-                ResponseFuture::new(Some(attempt), Some(call))
+                ResponseFuture::new(Some(sent), Some(call))
             }
             Plan::Full => self.call_in_full(total_time, request),
         }
@@ -284,16 +287,19 @@ where
         } else {
             let sent_at = start.context.on_send(&settings.strategy);
             let limit = if Mode::INTERRUPTS { settings.attempt_limit(start.context.options.as_ref()) } else { None };
-            let frame = Frame::first(start.context.deadline, start.now, LayerTerms::of(limit, &source));
-            let attempt = self.inner.call(attempt);
-            let tried = frame.close();
+            let (sent, tried);
+            {
+                let mut frame = Frame::first(start.context.deadline, start.now, LayerTerms::of(limit, &source));
+                sent = self.inner.call(attempt);
+                tried = frame.close();
+            }
             let clones = settings.clone_per_call && start.saves;
             let mut retrying = RetryState::of_sent(source);
             if clones {
                 let retrying = retrying.get_or_insert_with(RetryState::new).as_mut();
                 retrying.sent_by(self.inner.clone());
             }
-            (sent_at, (Some(attempt), tried), retrying)
+            (sent_at, (Some(sent), tried), retrying)
         };
         let call = RetryDriver {
             shared,

@@ -119,46 +119,63 @@ impl Innermost {
 }
 
 /// The open frame of an attempt. Dropping it restores the outer frame, even after a panic.
-// A guard and not a closure, because a closure would copy the request, which is large, once more. Each part is `None`
-// if this frame has that of the outer one.
+// A guard and not a closure, because a closure would copy the request, which is large, once more.
 #[allow(missing_debug_implementations, reason = "only layers of this workspace name it")]
 #[must_use = "a frame is closed when it is dropped"]
+pub struct Frame(Option<OuterFrame>);
+
+/// The parts of the outer frame that an inner one has replaced. Each is `None` if the inner frame has it too.
 #[derive(Default)]
-pub struct Frame {
-    outer_picks: Option<(Picks, Option<Slot>)>,
-    outer_trail: Option<Trail>,
-    outer_deadline: Option<Option<Instant>>,
-    outer_terms: Option<LayerTerms>,
+struct OuterFrame {
+    picks: Option<(Picks, Option<Slot>)>,
+    trail: Option<Trail>,
+    deadline: Option<Option<Instant>>,
+    terms: Option<LayerTerms>,
 }
 
 impl Frame {
     /// Opens the frame of a call's first attempt. `now` is the current time, if it was read.
     #[inline]
     pub(crate) fn first(deadline: Option<Instant>, now: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::passing(deadline, now, terms);
-        frame.pick();
-        frame
+        let picks = in_use::ENDPOINTS.is_begun();
+        if !picks && deadline.is_none() && terms.is_none() {
+            return Self(None);
+        }
+        Self::open(deadline, now, terms, picks)
     }
 
     /// Opens the frame of an attempt whose pick the outer layer gets.
     #[inline]
     pub(crate) fn passing(deadline: Option<Instant>, now: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::default();
-        if deadline.is_some() {
-            frame.end_at(deadline, now.map_or(Opened::Unknown, Opened::At));
+        if deadline.is_none() && terms.is_none() {
+            return Self(None);
         }
-        frame.outer_terms = terms.map(replace_terms);
-        frame
+        Self::open(deadline, now, terms, false)
     }
 
     /// Opens the frame of an attempt whose pick the outer layer gets, if there is one.
     #[inline]
     pub fn outermost(deadline: Option<Instant>, now: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::passing(deadline, now, terms);
-        if INNERMOST.with(|innermost| matches!(innermost.picks.get(), Picks::None)) {
-            frame.pick();
+        let is_outermost = || INNERMOST.with(|innermost| matches!(innermost.picks.get(), Picks::None));
+        let picks = in_use::ENDPOINTS.is_begun() && is_outermost();
+        if !picks && deadline.is_none() && terms.is_none() {
+            return Self(None);
         }
-        frame
+        Self::open(deadline, now, terms, picks)
+    }
+
+    // Not inlined, because then a frame that is not needed would be copied.
+    #[inline(never)]
+    fn open(deadline: Option<Instant>, now: Option<Instant>, terms: Option<LayerTerms>, picks: bool) -> Self {
+        let mut outer = OuterFrame::default();
+        if deadline.is_some() {
+            outer.end_at(deadline, now.map_or(Opened::Unknown, Opened::At));
+        }
+        outer.terms = terms.map(replace_terms);
+        if picks {
+            outer.pick();
+        }
+        Self(Some(outer))
     }
 
     /// Opens the frame of an attempt after those to the endpoints in `trail`. It may be sent from a poll.
@@ -170,25 +187,27 @@ impl Frame {
 
     /// Opens the frame of an attempt again, because it may be sent in a poll.
     pub(crate) fn again(trail: &Trail) -> Self {
-        let mut frame = Self::default();
+        let mut frame = Self(Some(OuterFrame::default()));
         frame.pick_after(trail);
         frame
     }
 
     /// Opens the frame of an attempt that is sent from a poll. The deadline of whoever polls does not apply to it.
     pub fn late(deadline: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::default();
-        frame.end_at(deadline, Opened::Unknown);
-        frame.outer_terms = terms.map(replace_terms);
-        frame
+        let mut outer = OuterFrame::default();
+        outer.end_at(deadline, Opened::Unknown);
+        outer.terms = terms.map(replace_terms);
+        Self(Some(outer))
     }
 
-    /// Closes the frame, and returns the attempt's endpoint.
-    #[inline]
-    pub fn close(mut self) -> Tried {
-        match self.outer_picks.take() {
+    /// Restores the picks of the outer frame, and returns the attempt's endpoint. The rest is restored when the frame
+    /// is dropped.
+    // Not by value, because a frame that is moved is copied.
+    #[inline(always)]
+    pub fn close(&mut self) -> Tried {
+        match &mut self.0 {
             None => Tried::Nowhere,
-            Some(outer) => restore_picks(outer),
+            Some(outer) => outer.close(),
         }
     }
 
@@ -230,46 +249,56 @@ impl Frame {
     }
 
     /// Lets this frame get the attempt's pick. Without a set of endpoints, there is none.
-    #[inline]
-    fn pick(&mut self) {
-        if in_use::ENDPOINTS.is_begun() {
-            let picks = |innermost: &Innermost| (innermost.picks.replace(Picks::First), innermost.replace_slot(None));
-            self.outer_picks = Some(INNERMOST.with(picks));
+    fn pick_after(&mut self, trail: &Trail) {
+        if let Some(outer) = &mut self.0
+            && in_use::ENDPOINTS.is_begun()
+        {
+            outer.pick();
+            if !trail.is_new() {
+                outer.trail = Some(INNERMOST.with(|innermost| {
+                    innermost.picks.set(Picks::Next);
+                    innermost.trail.replace(*trail)
+                }));
+            }
         }
     }
+}
 
-    fn pick_after(&mut self, trail: &Trail) {
-        self.pick();
-        if self.outer_picks.is_some() && !trail.is_new() {
-            self.outer_trail = Some(INNERMOST.with(|innermost| {
-                innermost.picks.set(Picks::Next);
-                innermost.trail.replace(*trail)
-            }));
-        }
+impl OuterFrame {
+    #[inline(never)]
+    fn close(&mut self) -> Tried {
+        self.picks.take().map_or(Tried::Nowhere, restore_picks)
+    }
+
+    /// Lets the inner frame get the attempt's pick.
+    #[inline]
+    fn pick(&mut self) {
+        let picks = |innermost: &Innermost| (innermost.picks.replace(Picks::First), innermost.replace_slot(None));
+        self.picks = Some(INNERMOST.with(picks));
     }
 
     #[inline]
     fn end_at(&mut self, deadline: Option<Instant>, opened: Opened) {
-        self.outer_deadline = Some(INNERMOST.with(|innermost| {
+        self.deadline = Some(INNERMOST.with(|innermost| {
             innermost.opened.set(opened);
             innermost.deadline.replace(deadline)
         }));
     }
 }
 
-impl Drop for Frame {
+impl Drop for OuterFrame {
     #[inline]
     fn drop(&mut self) {
-        if let Some(outer) = self.outer_picks.take() {
-            restore_picks(outer);
+        if let Some(picks) = self.picks.take() {
+            restore_picks(picks);
         }
-        if let Some(trail) = self.outer_trail {
+        if let Some(trail) = self.trail {
             INNERMOST.with(|innermost| innermost.trail.set(trail));
         }
-        if let Some(terms) = self.outer_terms.take() {
+        if let Some(terms) = self.terms.take() {
             replace_terms(terms);
         }
-        if let Some(deadline) = self.outer_deadline {
+        if let Some(deadline) = self.deadline {
             INNERMOST.with(|innermost| {
                 innermost.opened.set(Opened::Unknown);
                 innermost.deadline.set(deadline);

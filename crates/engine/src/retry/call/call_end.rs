@@ -36,7 +36,7 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         self.clear();
         match result {
             Ok(response) => Ok(T::Protocol::answer(response, open)),
-            Err(error) => unanswered::<T::Protocol, _, _, T::Mode>(error, report),
+            Err(error) => unanswered::<T::Protocol, _, _, T::Mode>(error, report.map(|report| *report)),
         }
     }
 
@@ -52,9 +52,10 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     }
 
     /// Records the end of the call in the budget, and notifies observers. An open response does not count as a success
-    /// yet. Returns the report if there is no response to contain it.
+    /// yet. Returns the report if there is no response to contain it, in a box, because it is large and most calls have
+    /// none.
     #[inline(always)]
-    fn account(&mut self, result: &mut ResultOf<T>, stop: StopReason, open: bool) -> Option<Report> {
+    fn account(&mut self, result: &mut ResultOf<T>, stop: StopReason, open: bool) -> Option<Box<Report>> {
         if stop == StopReason::Succeeded {
             let settings = &*self.shared.policy.settings;
             self.context.succeeded(settings, self.sent_at);
@@ -71,7 +72,7 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
         let last = result.as_ref().map(T::Protocol::code).map_err(T::Mode::view);
         let report = self.report_end(last, stop)?;
         match result {
-            Err(_) => Some(report),
+            Err(_) => Some(Box::new(report)),
             Ok(response) => {
                 self.shared.policy.settings.protocol.attach(response, report);
                 None

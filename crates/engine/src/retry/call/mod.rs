@@ -239,7 +239,7 @@ impl<T: CallTypes<Strategy: Schedule>> RetryDriver<T> {
     }
 
     #[inline(never)]
-    fn close_frame(&mut self, frame: Frame) {
+    fn close_frame(&mut self, mut frame: Frame) {
         if let Some(tried) = frame.close().known() {
             self.tried = tried;
         }
