@@ -176,7 +176,8 @@ pub trait Saved: sealed::Sealed {
     #[doc(hidden)]
     #[inline]
     fn watch_source(&self) -> Option<SourceWatch> {
-        self.body()?.watch_source().filter(|_| in_use::GUARDS.is_begun())
+        // Asked first, because the body's first watch allocates.
+        if in_use::GUARDS.is_begun() { self.body()?.watch_source() } else { None }
     }
 
     /// Returns `true` if the complete request can still be sent again.
