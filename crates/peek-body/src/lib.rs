@@ -61,7 +61,8 @@
 //!
 //! # Limits
 //!
-//! - A body without a length that ends with its connection (HTTP/1.0) cannot break: an early end is an end.
+//! - A body without a length ends with its connection (HTTP/1.0). It breaks only if that is reset, or if TLS shows the
+//!   early end.
 //! - A compressed body is judged only if a decoder is inside the layer, and never by a rule if it still has a
 //!   `content-encoding`.
 //! - A break beyond the bounds is the caller's, as without the layer: the call counts as a success, and no event reports
