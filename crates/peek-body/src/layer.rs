@@ -40,7 +40,7 @@ use super::settings::Settings;
 /// Clones of a layer, and all services that it creates, share the memory.
 #[derive(Debug, Clone)]
 pub struct PeekBodyLayer {
-    pub(crate) settings: Arc<Settings>,
+    settings: Arc<Settings>,
 }
 
 impl PeekBodyLayer {
@@ -143,7 +143,8 @@ impl PeekBodyLayer {
     /// ```
     #[must_use]
     pub fn choose(self, settings_of: impl Fn(RequestView<'_>) -> Option<Self> + Send + Sync + 'static) -> Self {
-        self.changed(|settings| Settings { choose: Some(Arc::new(settings_of)), ..settings })
+        let choose = move |request: RequestView<'_>| settings_of(request).map(|layer| layer.settings);
+        self.changed(|settings| Settings { choose: Some(Arc::new(choose)), ..settings })
     }
 
     fn changed(self, change: impl FnOnce(Settings) -> Settings) -> Self {

@@ -65,8 +65,8 @@
 //!   early end.
 //! - A compressed body is judged only if a decoder is inside the layer, and never by a rule if it still has a
 //!   `content-encoding`.
-//! - A break beyond the bounds is the caller's, as without the layer: the call counts as a success, and no event reports
-//!   it. A guard outside gets the end of the body, and a set of endpoints counts the break.
+//! - A break beyond the bounds is the caller's, as without the layer: the call counts as a success, and no event
+//!   reports it. A guard outside gets the end of the body, and a set of endpoints counts the break.
 //! - Only whole responses are judged. If a part of a batch was refused, that part is the caller's.
 //! - Larger downloads are continued by [`resume`][resume], outside this layer.
 //! - Guards and endpoints measure the time until a short body has ended.

@@ -13,8 +13,6 @@ use reattempt_engine::classify::{Outcome, RequestView};
 use reattempt_engine::wall::clock;
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 
-use super::PeekBodyLayer;
-
 /// The most frames that are held. Each takes about a hundred bytes, however short it is.
 pub(crate) const MOST_FRAMES: usize = 512;
 
@@ -22,7 +20,7 @@ pub(crate) const MOST_FRAMES: usize = 512;
 const ERRORS_WITHIN: Duration = Duration::from_secs(1);
 
 type Rule = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
-type Choose = Arc<dyn Fn(RequestView<'_>) -> Option<PeekBodyLayer> + Send + Sync>;
+type Choose = Arc<dyn Fn(RequestView<'_>) -> Option<Arc<Settings>> + Send + Sync>;
 
 /// The settings of a layer. Clones share the memory.
 #[derive(Clone)]
@@ -75,7 +73,7 @@ impl Settings {
     /// Returns the settings for a request.
     pub(crate) fn for_request(self: &Arc<Self>, request: RequestView<'_>) -> Arc<Self> {
         let chosen = self.choose.as_ref().and_then(|choose| choose(request));
-        chosen.map_or_else(|| Arc::clone(self), |layer| layer.settings)
+        chosen.unwrap_or_else(|| Arc::clone(self))
     }
 
     /// Returns the way in which a body is read, or `None` if it is handed on at once.

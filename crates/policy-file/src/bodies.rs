@@ -10,7 +10,7 @@ use crate::reader::{BodySection, Document};
 
 /// The current sections, each with its layer.
 pub(crate) struct Bodies {
-    program: PeekBodyLayer,
+    pub(crate) program: PeekBodyLayer,
     sections: ArcSwap<Vec<(BodySection, PeekBodyLayer)>>,
 }
 
@@ -26,11 +26,6 @@ impl Bodies {
     pub(crate) fn replace(&self, document: &Document) {
         let layer = |section: &BodySection| (section.clone(), section.layer(self.program.clone()));
         self.sections.store(Arc::new(document.bodies.iter().map(layer).collect()));
-    }
-
-    /// Returns the program's layer.
-    pub(crate) fn program(&self) -> PeekBodyLayer {
-        self.program.clone()
     }
 
     /// Returns the layer of the first section that covers a request.

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use reattempt::Http;
 use reattempt::policies::{PolicyStack, PolicyTableLayer};
 use reattempt::protocol::RequestProtocol;
-use reattempt::{Http, PeekBodyLayer};
 
 use crate::bodies::Bodies;
 use crate::budget::KillSwitch;
@@ -180,34 +180,8 @@ impl PolicyFile {
         handle.layer()
     }
 
-    /// Creates the layer that reads response bodies as the file's `[[bodies]]` describe. It belongs inside the file's
-    /// other layer, directly around the client. The conditions of a section are compared with the request that is sent.
-    ///
-    /// It is the layer of [`PolicyFileOptions::bodies`], or a default one without that option. Responses that no
-    /// section covers have its settings.
-    ///
-    /// ```no_run
-    /// use http_body_util::Full;
-    /// use hyper_util::client::legacy::Client;
-    /// use hyper_util::rt::TokioExecutor;
-    /// use reattempt::PeekBodyLayer;
-    /// use reattempt_policy_file::PolicyFileOptions;
-    /// use tower::ServiceBuilder;
-    ///
-    /// # fn main() -> Result<(), reattempt_policy_file::PolicyFileError> {
-    /// // The file has: [[bodies]] destination = "https://dynamodb.us-east-1.amazonaws.com", rules = ["aws-json"]
-    /// let policies = PolicyFileOptions::new().bodies(PeekBodyLayer::new()).load("policies.toml")?;
-    /// let client = ServiceBuilder::new()
-    ///     .layer(policies.layer())
-    ///     .layer(policies.body_layer())
-    ///     .service(Client::builder(TokioExecutor::new()).build_http());
-    /// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn body_layer(&self) -> PeekBodyLayer {
-        let shared = Arc::clone(&self.shared);
-        self.shared.bodies.program().choose(move |request| shared.bodies.layer_of(request))
+    pub(crate) fn bodies(&self) -> &Bodies {
+        &self.shared.bodies
     }
 
     /// Reads the file now, without waiting for the watch. Has no effect if the content has not changed since it was

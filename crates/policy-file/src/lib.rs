@@ -147,6 +147,7 @@
 )]
 
 mod bodies;
+mod body_layer;
 mod budget;
 mod disk;
 mod error;

@@ -93,7 +93,7 @@ async fn first_section_has_its_bounds() {
 }
 
 /// The rules of a section judge the body, and a reload changes them for the next attempt.
-// B-6, field 19
+// B-6
 #[tokio::test(start_paused = true)]
 async fn rules_follow_the_file() {
     let throttle = || {
