@@ -42,15 +42,18 @@
 //! use http_body_util::Full;
 //! use hyper_util::client::legacy::Client;
 //! use hyper_util::rt::TokioExecutor;
+//! use reattempt::PeekBodyLayer;
 //! use reattempt_policy_file::PolicyFileOptions;
 //! use tower::ServiceBuilder;
 //!
 //! # fn main() -> Result<(), reattempt_policy_file::PolicyFileError> {
 //! let policies = PolicyFileOptions::new()
 //!     .observe(|event| eprintln!("{event}"))
+//!     .bodies(PeekBodyLayer::new())
 //!     .load("policies.toml")?;
 //! let client = ServiceBuilder::new()
 //!     .layer(policies.layer())
+//!     .layer(policies.body_layer())
 //!     .service(Client::builder(TokioExecutor::new()).build_http());
 //! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
 //! # Ok(())
