@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::LabError;
 
 pub(crate) use reattempt_policy_file::reader::{
-    Document, Format, GuardKind, GuardWord, Policy, Seen, cap_of, did_you_mean, parse_word, profile_names,
+    BodySection, Document, Format, GuardKind, GuardWord, Policy, Seen, cap_of, did_you_mean, parse_word, profile_names,
 };
 pub(crate) use reattempt_policy_file::{Problem, read_text};
 

@@ -13,7 +13,7 @@ use reattempt_engine::classify::Outcome;
 use reattempt_engine::wall::{BodyVerdict, chain, clock, fault_of_error, verdict_of_error};
 use reattempt_http::view_error;
 use reattempt_replay::ReplayLimits;
-use tokio::time::{Sleep, sleep};
+use tokio::time::Sleep;
 
 use super::PeekedBody;
 use super::body::Step;
@@ -123,7 +123,7 @@ impl<F, R: PeekableResponse> Projection<'_, F, R> {
                 }
                 Poll::Pending => {
                     let waits = plan.waits && plan.length.is_some_and(|length| body.held() < length);
-                    if waits || !poll_over(&mut self.sleep, plan, cx) {
+                    if waits || clock::poll_held(&mut self.sleep, plan.within, cx).is_pending() {
                         return Poll::Pending;
                     }
                     return Poll::Ready(Stop::Beyond);
@@ -131,18 +131,6 @@ impl<F, R: PeekableResponse> Projection<'_, F, R> {
             }
         }
     }
-}
-
-/// Returns `true` if the body was held for long enough. The time begins when the body first keeps the layer waiting.
-fn poll_over(sleep_slot: &mut Pin<&mut Option<Sleep>>, plan: Plan, cx: &mut Context<'_>) -> bool {
-    // Timers need a runtime, so without one nothing is delayed.
-    if !clock::has_timer() {
-        return true;
-    }
-    if sleep_slot.is_none() {
-        sleep_slot.set(Some(sleep(plan.within)));
-    }
-    sleep_slot.as_mut().as_pin_mut().is_none_or(|sleep| clock::poll_interrupt(sleep, cx).is_ready())
 }
 
 /// The least charge for a frame, which is about the size of its place.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{Classification, Classifier};
-use reattempt_engine::classify::Outcome;
+use reattempt_engine::classify::{Outcome, RequestView};
 use reattempt_engine::wall::BodyVerdict;
 use tower_layer::Layer;
 
@@ -35,18 +35,19 @@ use super::settings::Settings;
 /// | [`within`](Self::within) | 100 ms, for errors at least 1 s | a stream whose content type does not show it is delayed once, by less than people notice |
 /// | [`in_all`](Self::in_all) | 16 MiB | 256 of the longest bodies |
 /// | [`classify`](Self::classify) | no rules | the body of every service is different |
+/// | [`choose`](Self::choose) | the same settings for all requests | |
 ///
 /// Clones of a layer, and all services that it creates, share the memory.
 #[derive(Debug, Clone)]
 pub struct PeekBodyLayer {
-    settings: Settings,
+    settings: Arc<Settings>,
 }
 
 impl PeekBodyLayer {
     /// Creates a layer with the default bounds and without rules.
     pub fn new() -> Self {
         BodyVerdict::begin();
-        Self { settings: Settings::default() }
+        Self { settings: Arc::default() }
     }
 
     /// Sets the length in bytes up to which a body is read. Default: 64 KiB.
@@ -55,7 +56,7 @@ impl PeekBodyLayer {
     /// this length, or consists of more than 512 frames. With 0, no body is read.
     #[must_use]
     pub fn up_to(self, bytes: usize) -> Self {
-        Self { settings: self.settings.up_to(bytes) }
+        self.changed(|settings| settings.up_to(bytes))
     }
 
     /// Sets the time for which a body of unknown length is held. Default: 100 ms.
@@ -66,9 +67,8 @@ impl PeekBodyLayer {
     ///
     /// Without a tokio runtime, bodies of unknown length are handed on at once.
     #[must_use]
-    pub fn within(mut self, time: Duration) -> Self {
-        self.settings.within = time;
-        self
+    pub fn within(self, time: Duration) -> Self {
+        self.changed(|settings| Settings { within: time, ..settings })
     }
 
     /// Sets the number of bytes that the responses of this layer hold at the same time. Default: 16 MiB.
@@ -79,7 +79,7 @@ impl PeekBodyLayer {
     /// read ahead. A frame may keep its client's whole read buffer alive; only its own length is counted.
     #[must_use]
     pub fn in_all(self, bytes: usize) -> Self {
-        Self { settings: self.settings.in_all(bytes) }
+        self.changed(|settings| settings.in_all(bytes))
     }
 
     /// Adds a rule that judges responses by their whole body. Rules are asked in the order in which they were added.
@@ -111,12 +111,44 @@ impl PeekBodyLayer {
 
     /// Adds a rule whose type implements `Classifier`; [`classify`](Self::classify) takes a function.
     #[must_use]
-    pub fn classify_with<C>(mut self, rule: C) -> Self
+    pub fn classify_with<C>(self, rule: C) -> Self
     where
         C: for<'a> Classifier<Outcome<'a>> + Send + Sync + 'static,
     {
-        self.settings.rules.push(Arc::new(rule));
-        self
+        self.changed(|mut settings| {
+            settings.rules.push(Arc::new(rule));
+            settings
+        })
+    }
+
+    /// Sets a function that returns the settings for a request, or `None` for those of this layer. Default: none.
+    ///
+    /// The function is called for each attempt, with the request that is sent: behind
+    /// [endpoints](https://docs.rs/reattempt/latest/reattempt/endpoints/index.html), the destination is that of the
+    /// server. Derive all layers from clones of one layer, so that they share its memory. A function of the returned
+    /// layer is not called.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use reattempt::PeekBodyLayer;
+    /// use reattempt::classify;
+    ///
+    /// // S3 may take minutes before it reports in the body whether the copy succeeded.
+    /// let layer = PeekBodyLayer::new();
+    /// let s3 = layer.clone().within(Duration::from_secs(600)).classify(classify::aws_xml);
+    /// let layer = layer.choose(move |request| {
+    ///     request.authority().is_some_and(|host| host.ends_with(".amazonaws.com")).then(|| s3.clone())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn choose(self, settings_of: impl Fn(RequestView<'_>) -> Option<Self> + Send + Sync + 'static) -> Self {
+        let choose = move |request: RequestView<'_>| settings_of(request).map(|layer| layer.settings);
+        self.changed(|settings| Settings { choose: Some(Arc::new(choose)), ..settings })
+    }
+
+    fn changed(self, change: impl FnOnce(Settings) -> Settings) -> Self {
+        Self { settings: Arc::new(change(Arc::unwrap_or_clone(self.settings))) }
     }
 
     /// Returns the number of bytes that the responses of this layer hold now.
@@ -135,6 +167,6 @@ impl<S> Layer<S> for PeekBodyLayer {
     type Service = PeekBody<S>;
 
     fn layer(&self, inner: S) -> PeekBody<S> {
-        PeekBody::new(inner, Arc::new(self.settings.clone()))
+        PeekBody::new(inner, Arc::clone(&self.settings))
     }
 }

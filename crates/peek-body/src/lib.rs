@@ -56,11 +56,17 @@
 //!
 //! A refused response that was read needs no drain, so its connection is used again.
 //!
+//! [`choose`](PeekBodyLayer::choose) sets other bounds and rules by request. A policy file can contain them
+//! (`reattempt-policy-file`).
+//!
 //! # Limits
 //!
-//! - A body without a length that ends with its connection (HTTP/1.0) cannot break: an early end is an end.
+//! - A body without a length ends with its connection (HTTP/1.0). It breaks only if that is reset, or if TLS shows the
+//!   early end.
 //! - A compressed body is judged only if a decoder is inside the layer, and never by a rule if it still has a
 //!   `content-encoding`.
+//! - A break beyond the bounds is the caller's, as without the layer: the call counts as a success, and no event
+//!   reports it. A guard outside gets the end of the body, and a set of endpoints counts the break.
 //! - Only whole responses are judged. If a part of a batch was refused, that part is the caller's.
 //! - Larger downloads are continued by [`resume`][resume], outside this layer.
 //! - Guards and endpoints measure the time until a short body has ended.

@@ -43,7 +43,7 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let settings = Arc::clone(&self.settings);
+        let settings = self.settings.for_request(request.view());
         let destination = || settings.http.destination_of(request.view());
         let limits = match settings.limits.for_call(&SizeHint::default(), destination) {
             Cow::Owned(limits) => Some(limits),

@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, StatusCode};
 use http_body::SizeHint;
 use reattempt_core::{Classification, Classifier};
 use reattempt_engine::Http;
-use reattempt_engine::classify::Outcome;
+use reattempt_engine::classify::{Outcome, RequestView};
 use reattempt_engine::wall::clock;
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 
@@ -20,6 +20,7 @@ pub(crate) const MOST_FRAMES: usize = 512;
 const ERRORS_WITHIN: Duration = Duration::from_secs(1);
 
 type Rule = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
+type Choose = Arc<dyn Fn(RequestView<'_>) -> Option<Arc<Settings>> + Send + Sync>;
 
 /// The settings of a layer. Clones share the memory.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     /// Names the destinations, among which the memory is shared.
     pub(crate) http: Http,
     pub(crate) rules: Vec<Rule>,
+    /// Returns other settings for a request.
+    pub(crate) choose: Option<Choose>,
 }
 
 impl Default for Settings {
@@ -40,6 +43,7 @@ impl Default for Settings {
             limits: ReplayLimits::default(),
             http: Http::new(),
             rules: Vec::new(),
+            choose: None,
         };
         settings.in_all(16 * 1024 * 1024)
     }
@@ -64,6 +68,12 @@ impl Settings {
 
     pub(crate) fn up_to(self, bytes: usize) -> Self {
         Self { up_to: bytes, limits: self.limits.per_call(bytes.max(1)), ..self }
+    }
+
+    /// Returns the settings for a request.
+    pub(crate) fn for_request(self: &Arc<Self>, request: RequestView<'_>) -> Arc<Self> {
+        let chosen = self.choose.as_ref().and_then(|choose| choose(request));
+        chosen.unwrap_or_else(|| Arc::clone(self))
     }
 
     /// Returns the way in which a body is read, or `None` if it is handed on at once.

@@ -10,6 +10,7 @@ use reattempt::Http;
 use reattempt::policies::{PolicyStack, PolicyTableLayer};
 use reattempt::protocol::RequestProtocol;
 
+use crate::bodies::Bodies;
 use crate::budget::KillSwitch;
 use crate::error::{ErrorKind, PolicyFileError};
 use crate::event::PolicyFileEvent;
@@ -56,6 +57,7 @@ struct Shared {
     /// briefly, so that the program's callbacks can read the handle.
     changing: Mutex<()>,
     state: Mutex<Inner>,
+    bodies: Bodies,
     pause: Arc<Pause>,
 }
 
@@ -96,12 +98,13 @@ impl PolicyFile {
         let switch = KillSwitch::default();
         switch.set(document.never_retry);
         let states = States::of(&document, &States::default(), options.fleet.as_ref());
+        let bodies = Bodies::new(options.bodies.clone(), &document);
         let (document, states) = (Arc::new(document), Arc::new(states));
         let inner = Inner { document, states, followers: Vec::new(), tried: Ok(bytes), error: None };
         let (path, pause) = (path.to_owned(), Arc::new(Pause::default()));
         let interval = options.interval;
-        let shared =
-            Arc::new(Shared { path, options, switch, changing: Mutex::default(), state: Mutex::new(inner), pause });
+        let (changing, state) = (Mutex::default(), Mutex::new(inner));
+        let shared = Arc::new(Shared { path, options, switch, changing, state, bodies, pause });
         if let Some(interval) = interval {
             let (weak, pause) = (Arc::downgrade(&shared), Arc::clone(&shared.pause));
             let mut settling = Settling::default();
@@ -177,6 +180,10 @@ impl PolicyFile {
         handle.layer()
     }
 
+    pub(crate) fn bodies(&self) -> &Bodies {
+        &self.shared.bodies
+    }
+
     /// Reads the file now, without waiting for the watch. Has no effect if the content has not changed since it was
     /// last applied or rejected.
     ///
@@ -219,6 +226,10 @@ fn document(path: &Path, bytes: &[u8], options: &PolicyFileOptions) -> Result<Do
         Problem::new(policy.budget_line, format!("{}.budget", policy.name), reason)
     });
     let mut problems: Vec<_> = lacking.collect();
+    let unread = document.bodies.first().filter(|_| options.bodies.is_none());
+    problems.extend(unread.map(|section| {
+        Problem::new(Some(section.line), "bodies", "must not be set, because this program does not read bodies")
+    }));
     problems.extend(document.uses_no_policy());
     match problems {
         problems if !problems.is_empty() => Err((ErrorKind::Problems(problems), document.never_retry)),
@@ -294,6 +305,7 @@ impl Shared {
             Ok(document) => {
                 let states = States::of(&document, &former, self.options.fleet.as_ref());
                 self.switch.set(document.never_retry);
+                self.bodies.replace(&document);
                 let mut inner = self.lock();
                 (inner.document, inner.states) = (Arc::new(document), Arc::new(states));
                 (inner.tried, inner.error) = (tried, None);

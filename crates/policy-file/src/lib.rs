@@ -32,21 +32,28 @@
 //! [endpoints.orders]
 //! base = "http://orders"
 //! urls = ["http://orders-1:8080", "http://orders-2:8080"]
+//!
+//! [[bodies]]            # short response bodies that are read as part of their attempt
+//! destination = "https://dynamodb.us-east-1.amazonaws.com"
+//! rules = ["aws-json"]
 //! ```
 //!
 //! ```no_run
 //! use http_body_util::Full;
 //! use hyper_util::client::legacy::Client;
 //! use hyper_util::rt::TokioExecutor;
+//! use reattempt::PeekBodyLayer;
 //! use reattempt_policy_file::PolicyFileOptions;
 //! use tower::ServiceBuilder;
 //!
 //! # fn main() -> Result<(), reattempt_policy_file::PolicyFileError> {
 //! let policies = PolicyFileOptions::new()
 //!     .observe(|event| eprintln!("{event}"))
+//!     .bodies(PeekBodyLayer::new())
 //!     .load("policies.toml")?;
 //! let client = ServiceBuilder::new()
 //!     .layer(policies.layer())
+//!     .layer(policies.body_layer())
 //!     .service(Client::builder(TokioExecutor::new()).build_http());
 //! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
 //! # Ok(())
@@ -65,6 +72,7 @@
 //! | `default` | the policy for requests that match no route. If this key is missing, a file with one policy and no routes uses that policy. Any other file uses the policy named `default`, or the library's defaults if no policy has that name |
 //! | `[[routes]]` | the requests to which a policy applies: `destination`, `method` and `path`, or `grpc`. The first matching route is used |
 //! | `[endpoints.NAME]` | equivalent servers that share state: `urls`, or a `dns` name with an `interval`. `base` is the base URL of requests. It must not use `https` if the servers use `http`. Servers from `dns` always use `http` |
+//! | `[[bodies]]` | the responses whose bodies are read as part of their attempt, if the program [supports it](PolicyFileOptions::bodies) (HTTP). The first matching section is used |
 //! | any other table | a policy |
 //!
 //! | key of a policy | content | default |
@@ -82,6 +90,13 @@
 //! | `budget` | `"cautious"`, `"ratio"`, `"aws_quota"`, `"fleet"`, `"none"`, or a table with numbers | `"cautious"` |
 //! | `guards` | the guards of each attempt, such as `"breaker:open_time=10s"` | none |
 //! | `endpoints` | the name of an endpoints section | none |
+//!
+//! | key of a section of bodies | content | default |
+//! |---|---|---|
+//! | `destination`, `method`, `path` | the requests, as they are sent to a server: behind endpoints, the destination is that of the server | any |
+//! | `up_to` | the length up to which a body is read: a number of bytes or a text such as `"64 KiB"`; 0 reads none | the program's, usually 64 KiB |
+//! | `within` | the time for which a body of unknown length is held, for errors at least 1 s | the program's, usually `"100ms"` |
+//! | `rules` | the [services](reattempt::peek_body) whose rules judge a whole body: `aws-json`, `aws-xml`, `bulk-all-rejected`, `connect`, `github`, `google`, `openai`, `shopify`, `slack`, `stripe` | none |
 //!
 //! A destination is a host with an optional port and scheme: `"orders"`, `"orders:8080"`, `"https://orders.example"`. A
 //! request without an authority, such as one with only a path, matches no destination. In a path, `{id}` matches one
@@ -111,6 +126,7 @@
 //! | calls in flight | finish with the policy that they started with |
 //! | budgets | keep their tokens, up to the new capacity, if the policy keeps its name and its kind of budget |
 //! | guards | keep their state and get the new settings, if the name of the policy and the kind of the guard stay the same |
+//! | bodies | the next attempts have the new bounds and rules |
 //! | endpoints | servers that are still listed keep their state, if the section keeps its name, its base, and its `dns` name or at least one of its `urls`. If it does not, calls in flight continue with the previous servers |
 //! | `never_retry` | also applies to calls in flight: retries that are already waiting are sent, but no other retries. A gRPC attempt that no server application has processed may still be replaced |
 //! | a file with mistakes, or an empty or missing file | is reported once, and the policies do not change. If the file sets `never_retry` to `true`, that still applies |
@@ -133,6 +149,8 @@
     allow(dead_code, unused_imports, unreachable_code, reason = "no format can be read")
 )]
 
+mod bodies;
+mod body_layer;
 mod budget;
 mod disk;
 mod error;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use reattempt::PeekBodyLayer;
 use reattempt::policies::TableBudget;
 
 use crate::event::PolicyFileEvent;
@@ -28,12 +29,13 @@ pub struct PolicyFileOptions {
     pub(crate) interval: Option<Duration>,
     pub(crate) observer: Option<Observer>,
     pub(crate) fleet: Option<FleetBudget>,
+    pub(crate) bodies: Option<PeekBodyLayer>,
 }
 
 impl PolicyFileOptions {
     /// Creates the default options.
     pub fn new() -> Self {
-        Self { interval: Some(Duration::from_millis(250)), observer: None, fleet: None }
+        Self { interval: Some(Duration::from_millis(250)), observer: None, fleet: None, bodies: None }
     }
 
     /// Sets the interval between two reads of the file. Default: 250 ms.
@@ -67,6 +69,15 @@ impl PolicyFileOptions {
     /// shared budgets.
     pub fn fleet_budget(self, budget: impl Fn(&str) -> TableBudget + Send + Sync + 'static) -> Self {
         Self { fleet: Some(Box::new(budget)), ..self }
+    }
+
+    /// Sets the layer that reads response bodies, whose settings a file's `[[bodies]]` change. Its rules, its memory
+    /// and its defaults apply to all sections. A function set with [`PeekBodyLayer::choose`] is replaced.
+    ///
+    /// Put [`PolicyFile::body_layer`](crate::PolicyFile::body_layer) inside the file's other layer. Without this
+    /// option, a file with `[[bodies]]` is rejected.
+    pub fn bodies(self, layer: PeekBodyLayer) -> Self {
+        Self { bodies: Some(layer), ..self }
     }
 }
 

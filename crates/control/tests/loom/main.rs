@@ -38,6 +38,8 @@ mod memory_model;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/budget/not_full.rs"]
 mod not_full;
+#[path = "pause.rs"]
+mod pause_model;
 #[path = "places.rs"]
 mod places_model;
 #[allow(dead_code, reason = "only what the models use")]

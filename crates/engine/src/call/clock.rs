@@ -117,6 +117,19 @@ pub fn poll_interrupt(sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> 
     pin!(unconstrained(sleep)).poll(cx)
 }
 
+/// Polls until a response has been held for this time, which begins with the first poll. Without a runtime, nothing is
+/// held.
+#[cfg(feature = "http")]
+pub fn poll_held(timer: &mut Pin<&mut Option<Sleep>>, within: Duration, cx: &mut Context<'_>) -> Poll<()> {
+    if within.is_zero() || !has_timer() {
+        return Poll::Ready(());
+    }
+    if timer.is_none() {
+        timer.set(Some(tokio::time::sleep(within)));
+    }
+    timer.as_mut().as_pin_mut().map_or(Poll::Ready(()), |timer| poll_interrupt(timer, cx))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

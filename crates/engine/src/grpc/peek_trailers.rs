@@ -17,7 +17,7 @@ use http::{HeaderName, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use reattempt_grpc::{GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, GRPC_STATUS_DETAILS_BIN};
-use tokio::time::{Sleep, sleep};
+use tokio::time::Sleep;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -168,26 +168,15 @@ where
         };
         let first = match Pin::new(response.body_mut()).poll_frame(cx) {
             Poll::Ready(first) => First::Read(first),
-            Poll::Pending if this.is_over(cx) => First::Unread,
+            Poll::Pending if clock::poll_held(&mut this.sleep, this.within.unwrap_or_default(), cx).is_ready() => {
+                First::Unread
+            }
             Poll::Pending => {
                 *this.held = Some(response);
                 return Poll::Pending;
             }
         };
         Poll::Ready(Ok(peeked(response, first)))
-    }
-}
-
-impl<F, B> Projection<'_, F, B> {
-    /// Returns `true` if the response has been delayed long enough.
-    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        // Timers need a runtime, so without one nothing is delayed.
-        let within = self.within.filter(|within| !within.is_zero() && clock::has_timer());
-        let Some(within) = within else { return true };
-        if self.sleep.is_none() {
-            self.sleep.set(Some(sleep(within)));
-        }
-        self.sleep.as_mut().as_pin_mut().is_none_or(|sleep| clock::poll_interrupt(sleep, cx).is_ready())
     }
 }
 

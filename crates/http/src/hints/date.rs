@@ -60,7 +60,7 @@ fn iso_date(text: &str) -> Option<SystemTime> {
     };
     let offset = offset(zone.trim_start())?;
     let valid = (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day);
-    if !valid || year < 1970 || hour > 23 || minute > 59 || second > 60 {
+    if !valid || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let seconds = ((days_before(year, month) + day - 1) * 24 + hour) * 3600 + minute * 60 + second + i64::from(more);

@@ -168,7 +168,7 @@ impl Hints {
     /// [Reddit]: https://github.com/reddit-archive/reddit/wiki/API#rules
     /// [Rocket.Chat]: https://github.com/RocketChat/Rocket.Chat/blob/develop/apps/meteor/app/api/server/ApiClass.ts
     /// [Atlassian]: https://developer.atlassian.com/cloud/jira/platform/rate-limiting/
-    /// [Discord]: https://discord.com/developers/docs/topics/rate-limits
+    /// [Discord]: https://docs.discord.com/developers/topics/rate-limits
     /// [Okta]: https://developer.okta.com/docs/reference/rl-best-practices/
     /// [Twitter]: https://docs.x.com/fundamentals/rate-limits
     /// [OpenAI]: https://platform.openai.com/docs/guides/rate-limits

@@ -6,7 +6,7 @@ use reattempt::classify::verdict_of_status;
 
 use super::{Description, words};
 use crate::plan::Course;
-use crate::policy::Policy;
+use crate::policy::{BodySection, Policy};
 use crate::text;
 
 /// Describes the retries of a policy.
@@ -49,6 +49,18 @@ pub(super) fn describe(policy: &Policy, course: &Course) -> Description {
     let budget = policy.budget.as_deref().unwrap_or("the default of the protocol");
     sentences.push(format!("Budget: {budget}."));
     Description { of: policy.name.clone(), sentences }
+}
+
+/// Describes how the bodies of a section are read.
+pub(super) fn describe_bodies(section: &BodySection) -> String {
+    let up_to = section.up_to.map(|bytes| format!("up to {bytes} bytes"));
+    let within = section.within.map(|time| format!("within {}", text::brief(time)));
+    let rules = (!section.rules.is_empty()).then(|| format!("judged by {}", section.rules.join(", ")));
+    let parts: Vec<_> = up_to.into_iter().chain(within).chain(rules).collect();
+    match parts.is_empty() {
+        true => "as the program sets".to_owned(),
+        false => parts.join(", "),
+    }
 }
 
 /// Returns the registered statuses whose verdict is one of the wanted.

@@ -8,7 +8,7 @@ use reattempt::classify::{RequestView, is_repeatable};
 use reattempt::profile::Profile;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 
-use super::describe::describe;
+use super::describe::{describe, describe_bodies};
 use super::{Description, words};
 use crate::error::LabError;
 use crate::plan::Course;
@@ -74,6 +74,10 @@ impl Asked {
         let course = Course::of(policy, Failure::new(FailureKind::Server).with_code(503), seed);
         let mut sentences = vec![format!("Policy: {}, {by}.", policy.name), self.repeatability(policy)];
         sentences.extend(document.never_retry.then(|| "Nothing is retried, because never_retry is set.".to_owned()));
+        let body = document.bodies.iter().enumerate().find(|(_, section)| section.matches(view));
+        sentences.extend(body.map(|(number, section)| {
+            format!("Its response body is read by bodies[{number}] ({section}): {}.", describe_bodies(section))
+        }));
         let of = format!("{} {}", self.request.method(), self.request.uri());
         let settings = Description { of: "Settings in force".to_owned(), sentences: settings(policy, &course) };
         vec![Description { of, sentences }, describe(policy, &course), settings]

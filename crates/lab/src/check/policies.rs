@@ -3,7 +3,7 @@
 use reattempt::error::Recommended;
 use reattempt::schedule::{Failure, FailureKind};
 
-use super::describe::describe;
+use super::describe::{describe, describe_bodies};
 use super::explain::Asked;
 use super::ranges;
 use super::{Description, Findings};
@@ -19,7 +19,7 @@ pub(super) fn check(text: &str, format: Format, asked: Option<&Asked>, seed: u64
     let mut findings = Findings::default();
     match asked {
         Some(asked) => findings.descriptions = asked.explain(&document, seed),
-        None => findings.descriptions.extend(describe_routes(&document)),
+        None => findings.descriptions.extend(describe_routes(&document).into_iter().chain(bodies(&document))),
     }
     findings.warnings.extend(document.uses_no_policy());
     for policy in &document.policies {
@@ -48,6 +48,14 @@ fn describe_routes(document: &Document) -> Option<Description> {
     }
     sentences.extend(document.never_retry.then(|| "Nothing is retried (never_retry).".to_owned()));
     Some(Description { of: "The first route that matches counts".to_owned(), sentences })
+}
+
+/// Describes which response bodies are read; `None` for a file that has no section for them.
+fn bodies(document: &Document) -> Option<Description> {
+    let section = |section| format!("{section}: {}", describe_bodies(section));
+    let sentences: Vec<_> = document.bodies.iter().map(section).collect();
+    let of = "Response bodies that are read, by the first section that matches".to_owned();
+    (!sentences.is_empty()).then_some(Description { of, sentences })
 }
 
 fn warning(seen: &Seen) -> Option<Problem> {

@@ -338,3 +338,20 @@ a
     let (code, found, _) = run_with(&["check", "-"], r#"{ "methodConfigs": [] }"#);
     assert!(!found.contains("policy"), "{code} {found}");
 }
+
+/// Sections of bodies are described, and the one that covers a request.
+#[test]
+fn bodies_that_are_read() {
+    let file = "[a]\n[[bodies]]\nmethod = \"GET\"\nup_to = \"1 KiB\"\nwithin = \"50ms\"\nrules = [\"aws-json\", \"slack\"]\n\
+                [[bodies]]\n";
+    let (code, text, _) = run_with(&["check", "-"], file);
+    let expected = "\
+Response bodies that are read, by the first section that matches
+  method GET: up to 1024 bytes, within 50 ms, judged by aws-json, slack
+  any request: as the program sets
+";
+    assert!(code == 0 && text.contains(expected), "{text}");
+    let (_, text, _) = run_with(&["check", "-", "--explain", "a.example", "PUT /x"], file);
+    let expected = "  Its response body is read by bodies[1] (any request): as the program sets.\n";
+    assert!(text.contains(expected), "{text}");
+}

@@ -12,7 +12,7 @@ use reattempt::PeekBodyLayer;
 use tokio::time::{Instant, timeout};
 use tower::{Layer, Service, ServiceExt};
 
-use super::support::{Origin, Step, body, data, get, response};
+use super::support::{Origin, Step, body, data, get, request, response};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -162,5 +162,27 @@ async fn zero_bytes_read_nothing() {
     let layer = PeekBodyLayer::new().up_to(0);
     for length in [None, Some(4)] {
         assert_eq!(time_to_head(&layer, 200, "text/plain", length, vec![Step::Never]).await, Duration::ZERO);
+    }
+}
+
+/// Settings that are chosen for a request replace those of the layer, and share its memory.
+// B-15
+#[tokio::test(start_paused = true)]
+async fn chosen_settings_share_the_memory() {
+    let base = PeekBodyLayer::new().within(20 * MS);
+    let (slow, none) = (base.clone().within(700 * MS), base.clone().up_to(0));
+    let layer = base.clone().choose(move |request| match request.path() {
+        "/slow" => Some(slow.clone()),
+        "/none" => Some(none.clone()),
+        _ => None,
+    });
+    for (path, expected) in [("/slow", 700 * MS), ("/none", Duration::ZERO), ("/", 20 * MS)] {
+        let origin = Origin::new(|_| response(200, body(None, [data("some"), Step::Never])));
+        let began = Instant::now();
+        let held = layer.layer(origin).oneshot(request("GET", &format!("http://one.example{path}"))).await.unwrap();
+        assert_eq!(began.elapsed(), expected, "{path}");
+        assert_eq!((base.held() > 0, layer.held()), (path != "/none", base.held()), "{path}");
+        drop(held);
+        assert_eq!(base.held(), 0);
     }
 }

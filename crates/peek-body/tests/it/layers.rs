@@ -1,5 +1,6 @@
 //! The layer inside guards, endpoints, hedges, time limits and downloads.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Response;
@@ -9,6 +10,7 @@ use reattempt::endpoints::Endpoints;
 use reattempt::guard::handle::{BreakerState, CircuitBreakerExt};
 use reattempt::guard::{CircuitBreaker, GuardLayer};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::observe::Event;
 use reattempt::resume::ResumeLayer;
 use reattempt::schedule::Constant;
 use reattempt::standard::StandardLayer;
@@ -207,4 +209,26 @@ async fn rule_counts_for_the_breaker() {
         tokio::time::advance(50 * MS).await;
     }
     assert_eq!(breaker.state("one.example"), BreakerState::Open);
+}
+
+/// A break beyond the bound is the caller's: the call has succeeded for retries and events. Guards get the body's end.
+// B-1, B-8
+#[tokio::test(start_paused = true)]
+async fn break_beyond_bound_is_the_callers() {
+    let origin = Origin::new(|_| dying());
+    let (guard, events) = (Recorder::holding(), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&events);
+    let policy = RetryPolicy::http().observe(move |_: &str, event: &Event<'_>| {
+        seen.lock().unwrap().push(event.to_string());
+    });
+    let client = ServiceBuilder::new()
+        .layer(RetryLayer::new(policy.boxed_errors()))
+        .layer(GuardLayer::http(guard.clone()))
+        .layer(PeekBodyLayer::new().up_to(3))
+        .service(origin.clone());
+    let mut body = client.oneshot(get()).await.unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "four");
+    assert!(body.frame().await.unwrap().is_err());
+    assert_eq!((origin.count(), &*guard.log()), (1, &["admitted", "Served", "Broken"].map(String::from)[..]));
+    assert_eq!(*events.lock().unwrap(), ["succeeded on attempt 1"]);
 }

@@ -14,3 +14,4 @@ mod layers;
 mod reqwest_client;
 mod rules;
 mod support;
+mod wire;

@@ -143,6 +143,18 @@ fn github_rows() {
     let after = judge(classify::github, &Method::POST, 403, Some(("retry-after", "7")), secondary).unwrap();
     assert_eq!(after.hint, ServerHint::After(Duration::from_secs(7)));
     assert_rows(classify::github, &[(403, r#"{"message":"Must have admin rights"}"#, None), (404, secondary, None)]);
+    // GraphQL's limits, behind a 200
+    let spent = r#"{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}"#;
+    let nested = r#"{"errors":[{"message":"You have exceeded a secondary rate limit."}]}"#;
+    for (body, hint) in [(spent, ServerHint::None), (nested, minute)] {
+        let found = judge(classify::github, &Method::POST, 200, None, body).expect("limited");
+        assert!(matches!(found.verdict, Verdict::NotProcessed(_)));
+        assert_eq!(found.hint, hint, "{body}");
+        assert!(judge(classify::github, &Method::GET, 200, None, body).is_none(), "an object may look like it: {body}");
+    }
+    let fine = r#"{"data":{},"errors":[{"type":"NOT_FOUND"}]}"#;
+    assert!(judge(classify::github, &Method::POST, 200, None, fine).is_none());
+    assert!(judge(classify::github, &Method::POST, 201, None, secondary).is_none(), "the message may be a commit's");
 }
 
 // B-6, B-7

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
+use super::conditions::read_list;
 use super::field::{Field, Kind, field, resembling};
 use super::node::{Node, Table, Value, quoted};
-use super::{EndpointsSection, Policy, Problem, Problems, Route, endpoints, policy, route};
+use super::{BodySection, EndpointsSection, Policy, Problem, Problems, Route, bodies, endpoints, policy, route};
 
 field! {
     NEVER_RETRY = "never_retry": Kind::Flag, "Turns all retries off, also those of calls that wait for one. Default false.";
@@ -20,7 +21,9 @@ pub(super) static FIELDS: &[&Field] = &[&NEVER_RETRY, &DEFAULT];
 
 /// The names of the sections that are not policies.
 pub(super) const ROUTES: &str = "routes";
+pub(super) const BODIES: &str = "bodies";
 pub(super) const ENDPOINTS: &str = "endpoints";
+const SECTIONS: [&str; 3] = [ROUTES, BODIES, ENDPOINTS];
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +77,8 @@ pub struct Document {
     pub policies: Vec<Policy>,
     /// The routes. The first one that matches a request applies.
     pub routes: Vec<Route>,
+    /// The sections of response bodies. The first one that matches a request applies.
+    pub bodies: Vec<BodySection>,
     /// The endpoints sections.
     pub endpoints: Vec<EndpointsSection>,
 }
@@ -133,7 +138,8 @@ impl Document {
                     let reason = format!("must be the name of a policy in quotes, or a table, but it is {other}");
                     problems.push(Problem::new(Some(node.line), "default", reason));
                 }
-                (ROUTES, _) => self.routes = route::read_all(node, problems),
+                (ROUTES, _) => self.routes = read_list(ROUTES, node, problems, route::read),
+                (BODIES, _) => self.bodies = read_list(BODIES, node, problems, bodies::read),
                 (ENDPOINTS, _) => self.endpoints = endpoints::read_all(node, problems),
                 ("", Value::Table(_)) => problems.push(Problem::new(Some(node.line), "", "a policy must have a name")),
                 (_, Value::Table(_)) => {
@@ -141,17 +147,17 @@ impl Document {
                     self.policies.extend(policy::read(name, node, problems));
                 }
                 _ => {
-                    let names = FIELDS.iter().map(|field| field.name).chain([ROUTES, ENDPOINTS]);
+                    let names = FIELDS.iter().map(|field| field.name).chain(SECTIONS);
                     problems.push(policy::not_a_table(name, node, resembling(name, names)));
                 }
             }
         }
-        if !has_policies && !self.never_retry && problems.is_empty() {
+        if !has_policies && self.bodies.is_empty() && !self.never_retry && problems.is_empty() {
             let reason = "the document has no policy: each is a table, such as [orders]";
             problems.push(Problem::new(None, "", reason));
         }
         let names: Vec<_> = table.iter().filter(|(_, node)| is_table(node)).map(|(name, _)| &**name).collect();
-        let names: Vec<_> = names.into_iter().filter(|name| ![ROUTES, ENDPOINTS].contains(name)).collect();
+        let names: Vec<_> = names.into_iter().filter(|name| !SECTIONS.contains(name)).collect();
         for route in &self.routes {
             if !names.contains(&&*route.policy) {
                 problems.push(unknown(route.line, &route.place, "policy", &route.policy, &names));

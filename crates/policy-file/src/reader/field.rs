@@ -29,6 +29,10 @@ pub(crate) enum Kind {
     DurationOrNone,
     /// A list of durations.
     Durations,
+    /// A length: a whole number of bytes, or a string with a unit.
+    Bytes,
+    /// A list of these words.
+    Words(&'static [&'static str]),
     /// A list of guards in their one-line form.
     Guards,
     /// A list of strings.

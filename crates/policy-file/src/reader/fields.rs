@@ -201,6 +201,17 @@ impl<'a> Fields<'a> {
         self.limit(field, &format!("{DURATION}, or \"none\""))
     }
 
+    /// Takes a length in bytes.
+    pub(super) fn bytes(&mut self, field: &'static Field) -> Option<usize> {
+        let value = self.take(field)?;
+        let bytes = match value {
+            Value::Whole(number) => number.trim_start_matches('+').parse().ok(),
+            Value::Text(text) => length(text),
+            _ => None,
+        };
+        bytes.or_else(|| self.refuse(field, "a length like \"64 KiB\", or a whole number of bytes", value))
+    }
+
     pub(super) fn durations(&mut self, field: &'static Field) -> Option<Vec<Duration>> {
         let value = self.take(field)?;
         let duration = |node: &Node| match &node.value {
@@ -259,4 +270,19 @@ impl<'a> Fields<'a> {
         self.seen.push(Seen { line, path: format!("{}.{}", self.path, field.name), key: field.name, value });
         value
     }
+}
+
+/// Parses a whole number with a unit of bytes.
+fn length(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim_start() {
+        "B" => 1,
+        "kB" => 1000,
+        "KiB" => 1024,
+        "MB" => 1_000_000,
+        "MiB" => 1024 * 1024,
+        _ => return None,
+    };
+    number.parse::<usize>().ok()?.checked_mul(unit)
 }

@@ -17,7 +17,9 @@
 //! # Ok::<(), reattempt_policy_file::reader::Mistakes>(())
 //! ```
 
+mod bodies;
 mod budget;
+mod conditions;
 mod destination;
 mod document;
 mod endpoints;
@@ -40,6 +42,7 @@ use reattempt::profile;
 use reattempt::profile::Profile;
 use reattempt::schedule::SharedSchedule;
 
+pub use bodies::BodySection;
 pub use document::{Document, Format, Mistakes};
 pub use endpoints::EndpointsSection;
 pub use field::did_you_mean;

@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::document::{self, ENDPOINTS, ROUTES};
+use super::document::{self, BODIES, ENDPOINTS, ROUTES};
 use super::field::{Field, Kind, Range};
-use super::{endpoints, guard, policy, profile_names, route, schedule};
+use super::{bodies, endpoints, guard, policy, profile_names, route, schedule};
 
 /// The pattern of a duration, in humantime's format.
 const DURATION: &str = "^ *([0-9]+(\\.[0-9]+)? *(nanos|nsec|ns|usec|us|µs|millis|msec|ms|seconds|second|secs|sec|s|\
@@ -28,6 +28,7 @@ pub(crate) fn schema() -> String {
         "$defs": {
             "policy": table(policy, &[]),
             "route": table(route::FIELDS.iter().copied(), &[route::POLICY.name]),
+            "bodies": table(bodies::FIELDS.iter().copied(), &[]),
             "endpoints": table(endpoints::FIELDS.iter().copied(), &[]),
         },
     });
@@ -47,6 +48,12 @@ fn document_properties() -> Value {
         "items": { "$ref": "#/$defs/route" },
     });
     properties.insert(ROUTES.to_owned(), routes);
+    let bodies = json!({
+        "description": "The responses whose bodies are read as part of their attempt. The first section that matches counts.",
+        "type": "array",
+        "items": { "$ref": "#/$defs/bodies" },
+    });
+    properties.insert(BODIES.to_owned(), bodies);
     let sections = json!({
         "description": "Servers that do the same work, in sections with a name.",
         "type": "object",
@@ -97,6 +104,11 @@ fn of_kind(kind: &Kind) -> Value {
             json!({ "anyOf": [{ "type": "string", "pattern": DURATION }, { "const": "none" }] })
         }
         Kind::Durations => json!({ "type": "array", "items": { "type": "string", "pattern": DURATION } }),
+        Kind::Bytes => json!({ "anyOf": [
+            { "type": "integer", "minimum": 0 },
+            { "type": "string", "pattern": "^[0-9]+ *(B|kB|KiB|MB|MiB)$" },
+        ] }),
+        Kind::Words(words) => json!({ "type": "array", "items": { "enum": words } }),
         Kind::Guards => json!({ "type": "array", "items": guards() }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::TextOrTexts => {

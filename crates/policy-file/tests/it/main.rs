@@ -9,6 +9,7 @@
 )]
 
 mod bad_files;
+mod bodies;
 mod documents;
 mod layers;
 mod reading;

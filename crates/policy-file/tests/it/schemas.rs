@@ -75,6 +75,9 @@ fn every_field_is_accepted_by_both() {
             { "policy": "p", "method": ["GET", "PUT"] }, { "policy": "p", "grpc": "a.B/C" }],
             "endpoints": { "a": { "urls": ["http://a"], "base": "http://b" }, "b": { "dns": "a:1", "interval": "5s" } } }),
         json!({ "never_retry": true }),
+        json!({ "bodies": [{}, { "destination": "a", "method": "GET", "path": "/*", "up_to": "64 KiB", "within": "1s",
+            "rules": ["aws-json", "aws-xml", "bulk-all-rejected", "connect", "github", "google", "openai", "shopify",
+            "slack", "stripe"] }, { "up_to": 0 }, { "up_to": "1MB" }] }),
     ] {
         assert_eq!(read(&document), None, "{document}");
         assert_eq!(refused(&document), None, "{document}");
@@ -120,6 +123,11 @@ fn mistakes_are_refused_by_both() {
         json!({ "p": {}, "routes": [{}] }),
         json!({ "p": {}, "routes": [{ "policy": "p", "hots": "a" }] }),
         json!({ "p": {}, "endpoints": [] }),
+        json!({ "p": {}, "bodies": {} }),
+        json!({ "p": {}, "bodies": [{ "up_to": "64 KB" }] }),
+        json!({ "p": {}, "bodies": [{ "up_to": -1 }] }),
+        json!({ "p": {}, "bodies": [{ "rules": ["aws"] }] }),
+        json!({ "p": {}, "bodies": [{ "policy": "p" }] }),
         json!({ "p": {}, "endpoints": { "a": { "url": "http://a" } } }),
     ] {
         assert!(read(&document).is_some(), "{document}");

@@ -72,7 +72,8 @@ pub enum Event<'a> {
     },
     /// A fallback replaced the outcome of a failed call.
     FellBack,
-    /// The response of a successful call failed after its head, too late for a retry.
+    /// The response of a successful call failed after its head, too late for a retry. Bodies are only observed in a
+    /// protocol whose responses end with a status. For HTTP, the response type is the client's own.
     BrokeOff {
         /// The number of attempts.
         attempts: u32,

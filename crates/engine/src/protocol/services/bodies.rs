@@ -69,7 +69,8 @@ fn restored_in(body: &[u8]) -> Option<Duration> {
 /// | `error` of a response with `"ok": false` | verdict |
 /// |---|---|
 /// | `ratelimited`, `rate_limited` | not processed, throttled |
-/// | `fatal_error`, `internal_error`, `request_timeout`, `service_unavailable` | transient, because a part of the operation may have been done |
+/// | `fatal_error`, `internal_error` | transient, because a part of the operation may have been done |
+/// | `request_timeout` (the body of a POST arrived in part), `service_unavailable` | transient |
 /// | any other, behind a 2xx | permanent |
 ///
 /// Source: the errors that all methods share, such as those of

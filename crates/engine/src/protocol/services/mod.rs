@@ -29,9 +29,10 @@ pub use bodies::{bulk_all_rejected, connect, google, shopify, slack, stripe};
 /// | 429 | not processed | the longer of `retry-after` and, with `x-ratelimit-remaining: 0`, the time until `x-ratelimit-reset`; if both are missing, the schedule's delay |
 /// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
 /// | 403 or 429 without `retry-after`, whose body names a secondary rate limit | not processed | at least 60 s |
+/// | 2xx to a POST, as GraphQL sends it, with an `errors[].type` of `RATE_LIMITED`, or an `errors[].message` that names a secondary rate limit | not processed | as above |
 ///
-/// The last row needs the body: it applies where the classifier is also a rule of a `PeekBodyLayer`, with the feature
-/// `json`.
+/// The last two rows need the body: they apply where the classifier is also a rule of a `PeekBodyLayer`, with the
+/// feature `json`.
 ///
 /// Any other 403 is left to the default rules, which classify it as permanent: the caller lacks a permission. GitHub
 /// refuses a request before processing it, so a POST may be sent again.
@@ -39,6 +40,10 @@ pub use bodies::{bulk_all_rejected, connect, google, shopify, slack, stripe};
 /// Sources: GitHub's [rate limits for the REST
 /// API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit), and
 /// [troubleshooting](https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api) for the minute.
+/// The 200 is that of the [limits for the GraphQL
+/// API](https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api#exceeding-the-rate-limit),
+/// and the `type` that of octokit's
+/// [plugin](https://github.com/octokit/plugin-throttling.js/blob/main/src/wrap-request.ts).
 /// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. In other layers, use the
 /// classifier directly:
 ///
@@ -55,17 +60,23 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
         let mut remaining = headers.get_all("x-ratelimit-remaining").into_iter();
         remaining.any(|value| value.as_bytes().trim_ascii() == b"0")
     };
-    let may_be_secondary = matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
-    let secondary = may_be_secondary && !headers.contains_key(RETRY_AFTER) && outcome.body().is_some_and(is_secondary);
+    let is_graphql = status.is_success() && outcome.method() == Some("POST");
+    let names_secondary = |body| match status {
+        StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => is_secondary(body),
+        // Not the `message` of a success, which may be that of a commit.
+        _ => is_graphql && is_graphql_secondary(body),
+    };
+    let secondary = outcome.body().is_some_and(names_secondary);
     let limited = match status {
         StatusCode::TOO_MANY_REQUESTS => true,
         StatusCode::FORBIDDEN => secondary || headers.contains_key(RETRY_AFTER) || exhausted(),
-        _ => false,
+        _ => is_graphql && (secondary || outcome.body().is_some_and(is_graphql_limited)),
     };
     limited.then(|| {
         let kinds = [Hints::none().retry_after(true), Hints::none().rate_limit(true)];
+        let is_untimed = secondary && !headers.contains_key(RETRY_AFTER);
         let of_headers = kinds.into_iter().filter_map(|hints| asked(&hints, headers));
-        let longest = of_headers.chain(secondary.then_some(SECONDARY)).max();
+        let longest = of_headers.chain(is_untimed.then_some(SECONDARY)).max();
         let failure = Failure::new(FailureKind::Throttled).with_code(status.as_u16());
         Verdict::NotProcessed(failure).with_hint(longest.map_or(ServerHint::None, ServerHint::After))
     })
@@ -74,15 +85,33 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
 /// The shortest delay that GitHub asks for after a secondary rate limit.
 const SECONDARY: Duration = Duration::from_secs(60);
 
-/// Returns `true` if the body names a secondary rate limit.
-#[cfg(feature = "json")]
+/// Returns `true` if the body of a failure names a secondary rate limit.
 fn is_secondary(body: &[u8]) -> bool {
-    json_any(body, &["message"], &mut |message| message.contains("secondary rate limit"))
-        || json_any(body, &["documentation_url"], &mut |url| url.contains("secondary-rate-limits"))
+    is_graphql_secondary(body)
+        || has_text(body, &["message"], |message| message.contains(SECONDARY_LIMIT))
+        || has_text(body, &["documentation_url"], |url| url.contains("secondary-rate-limits"))
+}
+
+/// Returns `true` if an error of GraphQL names a secondary rate limit.
+fn is_graphql_secondary(body: &[u8]) -> bool {
+    has_text(body, &["errors", "*", "message"], |message| message.contains(SECONDARY_LIMIT))
+}
+
+/// Returns `true` if an error of GraphQL reports that the primary rate limit was exceeded.
+fn is_graphql_limited(body: &[u8]) -> bool {
+    has_text(body, &["errors", "*", "type"], |kind| kind == "RATE_LIMITED")
+}
+
+const SECONDARY_LIMIT: &str = "secondary rate limit";
+
+/// Returns `true` if a value at a path of a JSON body is accepted. Without the feature `json`, no body is read.
+#[cfg(feature = "json")]
+fn has_text(body: &[u8], path: &[&str], accepts: impl Fn(&str) -> bool) -> bool {
+    json_any(body, path, &mut |text| accepts(text))
 }
 
 #[cfg(not(feature = "json"))]
-fn is_secondary(_: &[u8]) -> bool {
+fn has_text(_: &[u8], _: &[&str], _: impl Fn(&str) -> bool) -> bool {
     false
 }
 
@@ -139,7 +168,6 @@ pub fn openai(outcome: Outcome<'_>) -> Option<Classification> {
 }
 
 /// Returns `true` if the body of a 429 names an empty account, which no retry fills.
-#[cfg(feature = "json")]
 fn is_account_empty(body: &[u8]) -> bool {
     const EMPTY: [&str; 5] = [
         "insufficient_quota",
@@ -148,12 +176,7 @@ fn is_account_empty(body: &[u8]) -> bool {
         "project_spend_limit_exceeded",
         "organization_usage_limit_exceeded",
     ];
-    ["type", "code"].iter().any(|name| json_any(body, &["error", name], &mut |value| EMPTY.contains(&value)))
-}
-
-#[cfg(not(feature = "json"))]
-fn is_account_empty(_: &[u8]) -> bool {
-    false
+    ["type", "code"].iter().any(|name| has_text(body, &["error", name], |value| EMPTY.contains(&value)))
 }
 
 /// Returns the first value at a path.

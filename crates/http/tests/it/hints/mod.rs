@@ -199,6 +199,7 @@ const NAMES: [&str; 14] = [
 fn value() -> impl Strategy<Value = HeaderValue> {
     let bytes = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),
+        prop::sample::select(&["true", "FALSE", "false ", "true,false", "60s"][..]).prop_map(|text| text.into()),
         proptest::collection::vec(prop::sample::select(&b"0123456789+-. :,;\"\\rt=GMTSunNovZsmhd"[..]), 0..40),
         (0_u32..40, 0_u32..14, 0_u32..10_000, 0_u32..25, 0_u32..62).prop_map(|(day, month, year, hour, second)| {
             let months = "JanFebMarAprMayJunJulAugSepOctNovDecXyz\u{b2}bc";

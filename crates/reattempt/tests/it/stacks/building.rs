@@ -15,7 +15,7 @@ use reattempt::fallback::{Backup, Failed, FallbackLayer};
 use reattempt::guard::contract::{SharedGuard, erase};
 use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{
-    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, RateLimit, SendRate, Throttle,
+    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, Pause, RateLimit, SendRate, Throttle,
 };
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::resume::ResumeLayer;
@@ -299,6 +299,7 @@ enum Part {
     Throttle(Throttle),
     Send(SendRate),
     Pace(Pace),
+    Pause(Pause),
     Urls(EndpointsHandle<BaseUrl>),
     Clients(EndpointsHandle<Client>),
 }
@@ -324,6 +325,8 @@ impl Part {
             Kind::SendRate => Self::Send(SendRate::new()),
             Kind::Pace => Self::Pace(Pace::new(interval()).seed(seed)),
             Kind::PaceNoQueue => Self::Pace(Pace::new(interval()).no_queue().seed(seed)),
+            Kind::Pause => Self::Pause(Pause::new().queue(2, ms(3_000))),
+            Kind::PauseNoQueue => Self::Pause(Pause::new().spread(ms(100)).no_queue()),
         }
     }
 
@@ -337,6 +340,7 @@ impl Part {
             Self::Throttle(guard) => erase(guard.clone()),
             Self::Send(guard) => erase(guard.clone()),
             Self::Pace(guard) => erase(guard.clone()),
+            Self::Pause(guard) => erase(guard.clone()),
             Self::Urls(_) | Self::Clients(_) => return None,
         })
     }
@@ -365,6 +369,7 @@ impl Part {
             Self::Throttle(_) => None,
             Self::Send(rate) => (rate.waiting(host) > 0).then(|| format!("send rate, {host}")),
             Self::Pace(pace) => (pace.waiting() > 0).then(|| "pace".into()),
+            Self::Pause(pause) => (pause.waiting(host) > 0).then(|| format!("pause, {host}")),
             Self::Urls(_) | Self::Clients(_) => None,
         })
     }

@@ -85,12 +85,16 @@ pub(crate) enum Kind {
     SendRate,
     Pace,
     PaceNoQueue,
+    /// Calls wait for the end of the pause.
+    Pause,
+    /// Calls during the pause are refused.
+    PauseNoQueue,
 }
 
 impl Kind {
     /// Returns `true` if calls wait for the guard.
     pub(crate) fn makes_wait(self) -> bool {
-        matches!(self, Self::Rate | Self::BulkheadQueue | Self::Adaptive | Self::SendRate | Self::Pace)
+        matches!(self, Self::Rate | Self::BulkheadQueue | Self::Adaptive | Self::SendRate | Self::Pace | Self::Pause)
     }
 }
 
@@ -331,8 +335,21 @@ fn layer(random: &mut SmallRng, kind: u32) -> Layer {
 
 fn guard(random: &mut SmallRng) -> Kind {
     use Kind::*;
-    let kinds =
-        [Breaker, Rate, Rate, RateNoQueue, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Pace, PaceNoQueue];
+    let kinds = [
+        Breaker,
+        Rate,
+        Rate,
+        RateNoQueue,
+        Bulkhead,
+        BulkheadQueue,
+        Adaptive,
+        Throttle,
+        SendRate,
+        Pace,
+        PaceNoQueue,
+        Pause,
+        PauseNoQueue,
+    ];
     pick(random, &kinds)
 }
 

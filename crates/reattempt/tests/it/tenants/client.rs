@@ -3,7 +3,9 @@
 use http::{Request, Response};
 use reattempt::endpoints::Endpoints;
 use reattempt::guard::contract::{Guard, SharedGuard, erase};
-use reattempt::guard::{AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, SendRate, Throttle};
+use reattempt::guard::{
+    AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pause, RateLimit, SendRate, Throttle,
+};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Http, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_http::Hints;
@@ -76,6 +78,7 @@ fn guard(guarding: Guarding, table: Option<usize>) -> SharedGuard {
         Guarding::Adaptive => erase(sized!(AdaptiveLimit::aimd().initial(8))),
         Guarding::Throttle => erase(sized!(Throttle::new().seed(1))),
         Guarding::SendRate => erase(sized!(SendRate::new())),
+        Guarding::Pause => erase(sized!(Pause::new())),
         Guarding::Several => several(breaker(), quota(), bulkhead()),
         Guarding::Tiers => unreachable!("it is no guard"),
     }

@@ -15,6 +15,7 @@ pub(crate) enum Guarding {
     Adaptive,
     Throttle,
     SendRate,
+    Pause,
     /// Breaker, quotas and bulkhead in one layer.
     Several,
     /// No guard, but a set of servers with a second tier.
@@ -161,7 +162,7 @@ impl Scene {
 fn cases() -> Vec<(Attack, Guarding)> {
     use Attack::*;
     use Guarding::*;
-    let guards = [Breaker, Rate, Quota, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Several];
+    let guards = [Breaker, Rate, Quota, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Pause, Several];
     let attacks = [Names, Holds, Bodies, Hosts, LongNames, Quotas];
     let pairs = attacks.iter().flat_map(|attack| guards.map(|guard| (*attack, guard)));
     let gateways = [Unsupported, SlowUploads, HangUps].iter();
