@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::stream;
 use http::{Request, StatusCode};
@@ -12,6 +13,7 @@ use reattempt::endpoints::{Balanced, Endpoints, EndpointsHandle, EndpointsLayer}
 use reattempt::guard::{Bulkhead, CircuitBreaker};
 use reattempt::hedge::HedgePolicy;
 use reattempt::standard::StandardLayer;
+use reattempt::{CallOptions, Deadline};
 use reattempt_testing::{ms, secs};
 use reattempt_testing_layers::cluster::{Body, Cluster, Does, Node, WELL, get};
 use tokio::sync::mpsc;
@@ -236,6 +238,42 @@ fn handle_outlives_its_task() {
     assert_eq!((handle.view().len(), cluster.alive()), (2, 2));
     drop(handle);
     assert_eq!(cluster.alive(), 0);
+}
+
+/// Calls that are dropped past their deadline notify the observer, whose panic reaches the caller. While the thread
+/// already unwinds, a second panic would abort the process, so no observer is notified. The failures count either way.
+// E-10, trap 72
+#[tokio::test(start_paused = true)]
+async fn unwinding_call_notifies_no_observer() {
+    for unwinds in [false, true] {
+        let cluster = Cluster::of([Does::Hang, Does::Hang]);
+        let notified = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&notified);
+        let observed = cluster.list().observe(move |_| {
+            count.fetch_add(1, Relaxed);
+            resume_unwind(Box::new("the observer's fault"));
+        });
+        let client = observed.http();
+        let late = || {
+            let mut request = get();
+            request.extensions_mut().insert(CallOptions::new().deadline(Deadline::after(secs(2))));
+            let mut call = Box::pin(client.send(request));
+            assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            call
+        };
+        let calls: Vec<_> = (0..20).map(|_| late()).collect();
+        tokio::time::advance(secs(3)).await;
+        let dropped = catch_unwind(AssertUnwindSafe(|| {
+            let _calls = calls;
+            if unwinds {
+                resume_unwind(Box::new("the caller's fault"));
+            }
+        }));
+        let fault = if unwinds { "the caller's fault" } else { "the observer's fault" };
+        assert_eq!(dropped.unwrap_err().downcast_ref::<&str>(), Some(&fault));
+        assert_eq!(notified.load(Relaxed), u32::from(!unwinds));
+        assert!(client.endpoints().view().iter().all(|view| view.failing > 0.5 && view.in_flight == 0));
+    }
 }
 
 /// An update whose closure panics changes nothing.
