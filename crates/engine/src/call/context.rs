@@ -15,11 +15,12 @@ use super::finish::Finish;
 use super::settings::Settings;
 use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
+use crate::call::nesting::NestedMarker;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::{CallRandom, Seed};
 use crate::call::report::ReportSlot;
-use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
+use crate::call::request_terms::{RequestTerms, RetrySafety};
 
 /// The context of a call, which does not change after the start.
 #[derive(Debug, Clone, Default)]

@@ -10,10 +10,10 @@ use reattempt_core::{Classification, Classifier, SharedSchedule, Verdict};
 
 use super::deadline::Deadline;
 use super::method::MethodOverrides;
+use super::nesting::Nesting;
 #[cfg(feature = "http")]
 use super::outcome::Outcome;
 use super::report::ReportSlot;
-use super::request_terms::Nesting;
 
 #[cfg(feature = "http")]
 /// A classifier of HTTP outcomes.
