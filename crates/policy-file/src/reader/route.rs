@@ -41,7 +41,7 @@ pub struct Route {
 
 /// The form of a path.
 #[derive(Debug, Clone)]
-enum Path {
+pub(super) enum Path {
     /// The segments; `None` matches any segment.
     Segments(Vec<Option<String>>),
     /// The segments before a final `*`, and the text right before the `*`, which the rest must start with.
@@ -49,6 +49,15 @@ enum Path {
 }
 
 impl Route {
+    /// Returns the host in lower case, without a final dot.
+    pub(super) fn host(&self) -> Option<&str> {
+        self.destination.as_ref().map(|server| &*server.host)
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_ref()
+    }
+
     /// Returns `true` if the route matches this request.
     ///
     /// Paths are compared exactly as sent, without normalizing percent-encoding or letter case.
