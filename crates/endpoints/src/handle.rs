@@ -107,7 +107,7 @@ pub(super) fn check_names(names: &[Arc<str>]) -> Result<(), EndpointsError> {
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(EndpointsError::new(twice[0], "is listed twice (each endpoint once)"));
+        return Err(EndpointsError::twice(twice[0]));
     }
     if names.is_empty() { Err(EndpointsError::empty()) } else { Ok(()) }
 }

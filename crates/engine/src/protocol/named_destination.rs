@@ -8,7 +8,7 @@ use http::uri::{Authority, Scheme};
 use reattempt_core::ConfigError;
 
 use super::destination::{default_destination, normalized};
-use crate::call::redact::redacted;
+use crate::call::redact::redacted_input;
 use crate::call::request_view::RequestView;
 
 /// The destination of calls, as budgets and guards know it.
@@ -48,9 +48,8 @@ impl Destination {
     /// # Errors
     /// Returns an error for a text that no request can have as its host.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        // A text without a scheme may contain credentials, too.
-        let shown = || redacted(text.rsplit_once('@').map_or(text, |(_, host)| host));
-        Self::read(text.trim()).ok_or_else(|| ConfigError::new("destination", format_args!("`{}`", shown()), ALLOWED))
+        let error = || ConfigError::new("destination", format_args!("`{}`", redacted_input(text)), ALLOWED);
+        Self::read(text.trim()).ok_or_else(error)
     }
 
     fn read(text: &str) -> Option<Self> {
