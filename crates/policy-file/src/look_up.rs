@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(names(&servers), ["http://127.0.0.1:2"]);
     }
 
-    /// A resolver that hangs keeps the threads of ended look-ups. Their number is bounded, and later look-ups begin when
-    /// they end.
+    /// A resolver that hangs keeps the threads of ended look-ups. Their number is bounded, and later look-ups begin
+    /// when they end.
     #[test]
     fn hanging_resolver_makes_few_threads() {
         let (servers, begun) = (servers(), Arc::new(Mutex::new(0)));

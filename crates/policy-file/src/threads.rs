@@ -1,7 +1,7 @@
 //! The threads of look-ups, of which a resolver that hangs cannot make many.
 //!
-//! A thread whose look-up has ended stays until the system's resolver returns. If every reload starts new look-ups, such
-//! threads would pile up. So at most a few of them may be left behind; then, further look-ups begin when one ends.
+//! A thread whose look-up has ended stays until the system's resolver returns. If every reload starts new look-ups,
+//! such threads would pile up. So at most a few of them may be left behind; then, further look-ups begin when one ends.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,11 @@ const MOST_LEFT: usize = 8;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads of all look-ups.
-pub(crate) static LOOK_UPS: Threads = Threads(Mutex::new(State { left: 0, waiting: VecDeque::new() }));
+pub(crate) static LOOK_UPS: Threads = Threads(Mutex::new(ThreadsState { left: 0, waiting: VecDeque::new() }));
 
-pub(crate) struct Threads(Mutex<State>);
+pub(crate) struct Threads(Mutex<ThreadsState>);
 
-struct State {
+struct ThreadsState {
     /// The number of threads that are left behind.
     left: usize,
     waiting: VecDeque<(Job, Arc<Thread>)>,
@@ -36,8 +36,8 @@ enum Stage {
 }
 
 impl Threads {
-    /// Runs a job on a thread of its own, now or once fewer threads are left behind. If the system has no thread for it,
-    /// the job is dropped.
+    /// Runs a job on a thread of its own, now or once fewer threads are left behind. If the system has no thread for
+    /// it, the job is dropped.
     pub(crate) fn start(&'static self, job: impl FnOnce() + Send + 'static) -> Arc<Thread> {
         let thread = Arc::new(Thread::default());
         let mut state = self.lock();
@@ -97,7 +97,7 @@ impl Threads {
         self.start_waiting();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ThreadsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,7 +44,8 @@ impl Servers {
         Self { known: Mutex::default(), most }
     }
 
-    /// Returns the label of a request's server. One with a name that is too long for a host has the label of all others.
+    /// Returns the label of a request's server. One with a name that is too long for a host has the label of all
+    /// others.
     pub(super) fn label_of(&self, server: Option<&Server>) -> Server {
         let server = server.filter(|server| server.address.len() <= LONGEST).filter(|server| {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -248,8 +248,8 @@ impl<T> EndpointSet<T> {
     ///
     /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
     /// in flight continue. `make` creates the services for new names, without a lock. If it updates the same set, that
-    /// update comes first. If a name is repeated, its first entry is used. Returns the events that the update caused, or
-    /// `None` if there were none.
+    /// update comes first. If a name is repeated, its first entry is used. Returns the events that the update caused,
+    /// or `None` if there were none.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         endpoints: impl IntoIterator<Item = (usize, N)>,

@@ -1,7 +1,7 @@
 //! The look-up of the first route that matches a request, for files with thousands of routes.
 //!
-//! A route is found by its host and its path's segments. Each route that is found so is then compared as a whole, so the
-//! index only has to find all candidates.
+//! A route is found by its host and its path's segments. Each route that is found so is then compared as a whole, so
+//! the index only has to find all candidates.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -27,16 +27,16 @@ pub(crate) struct RouteIndex {
 #[derive(Debug, Default)]
 struct Paths {
     any_path: Vec<usize>,
-    root: Node,
+    root: PathNode,
 }
 
 /// The routes whose paths begin with the same segments.
 #[derive(Debug, Default)]
-struct Node {
+struct PathNode {
     /// The paths with this next segment.
-    named: HashMap<String, Node>,
+    named: HashMap<String, PathNode>,
     /// The paths with any next segment.
-    any: Option<Box<Node>>,
+    any: Option<Box<PathNode>>,
     /// The paths that end here.
     ends: Vec<usize>,
     /// The paths that go on with any rest after a text, by the length of the text.
@@ -99,7 +99,7 @@ impl Paths {
     }
 }
 
-impl Node {
+impl PathNode {
     /// Returns the node below these segments.
     fn at(&mut self, segments: &[Option<String>]) -> &mut Self {
         segments.iter().fold(self, |node, segment| match segment {
@@ -123,7 +123,7 @@ impl<F: FnMut(usize) -> bool> Search<'_, F> {
         }
     }
 
-    fn descend(&mut self, node: &Node, rest: &str) {
+    fn descend(&mut self, node: &PathNode, rest: &str) {
         for (length, by_text) in &node.prefixes {
             if let Some(found) = rest.get(..*length).and_then(|text| by_text.get(text)) {
                 self.compare(found);
