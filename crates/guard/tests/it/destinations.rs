@@ -92,9 +92,10 @@ async fn own_keys_are_exact() {
         client.send(request)
     };
     breaker.isolate(Destination::key("Tenant 7")).unwrap();
-    breaker.isolate(&Destination::key("Tenant-8")).unwrap();
+    let eight = Destination::key("Tenant-8");
+    breaker.isolate(&eight).unwrap();
     assert_eq!(breaker.state("Tenant 7"), BreakerState::ForcedOpen);
-    assert_eq!(breaker.state(Destination::key("Tenant-8")), BreakerState::ForcedOpen);
+    assert_eq!(breaker.state(eight), BreakerState::ForcedOpen);
     assert!(of("Tenant 7").await.is_err() && of("Tenant-8").await.is_err());
     assert!(of("tenant-8").await.is_ok() && of("").await.is_ok());
     let limit = RateLimit::new(Limit::ZERO, 1);

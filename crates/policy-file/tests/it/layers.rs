@@ -83,7 +83,7 @@ async fn destination_is_found_in_every_form() {
         )
     };
     for form in ["orders.example", "Orders.Example.", "orders.example:443", "HTTPS://orders.example:443/"] {
-        folder.write(&text(form));
+        folder.write(text(form));
         let client = client(&load(&folder).0.layer(), ledger.server(503));
         client.send(get("https://orders.example./1")).await.unwrap();
         assert_eq!(ledger.count(), 2, "{form}");
@@ -91,7 +91,7 @@ async fn destination_is_found_in_every_form() {
         assert_eq!(ledger.count(), 3, "{form}: by default, there are 3 attempts");
     }
     for form in ["", " orders.example", "https://orders.example/v1", "a@orders.example", "orders.example:port", "::1"] {
-        folder.write(&text(form));
+        folder.write(text(form));
         assert!(PolicyFileOptions::new().unwatched().load(folder.file()).is_err(), "{form}");
     }
 }
