@@ -40,8 +40,8 @@ impl<T> EndpointsHandle<T> {
     ///
     /// An endpoint in both the old and the new list keeps its state and its connections. A removed endpoint gets no new
     /// attempts, but its attempts in flight continue. `make` runs without a lock; if it updates the same set, that
-    /// update comes first. The next discovery result replaces this list. Names appear in
-    /// logs and metrics, so they must not contain credentials.
+    /// update comes first. The next discovery result replaces this list. Names appear in logs and metrics, so they must
+    /// not contain credentials.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.

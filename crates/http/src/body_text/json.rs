@@ -12,9 +12,9 @@ use serde_core::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAc
 /// Returns `true` if `body` is a JSON document with a value at `path` for which `is_match` returns `true`.
 ///
 /// A step of the path is the name of a member. `*` stands for every member of an object, or every element of an array.
-/// The value of a string is its text without quotes. Numbers, booleans and `null` have the text of JSON, a number with a
-/// fraction or an exponent its shortest form, such as `0.5` or `1e300`. Objects and arrays at the end of the path have no
-/// value. If an object has a name twice, both values count.
+/// The value of a string is its text without quotes. Numbers, booleans and `null` have the text of JSON, a number with
+/// a fraction or an exponent its shortest form, such as `0.5` or `1e300`. Objects and arrays at the end of the path
+/// have no value. If an object has a name twice, both values count.
 ///
 /// Returns `false` if the body is not JSON, even if a value before the error matches. `is_match` may then have been
 /// called.
