@@ -17,6 +17,7 @@ mod imports;
 mod limits;
 mod modules;
 mod names;
+mod observers;
 mod oldest;
 mod report;
 mod rules;
@@ -60,6 +61,7 @@ fn run() -> Result<(), String> {
     }
     let mut sources = source::read(&root)?;
     let shells = shells::violations(&sources);
+    let observers = observers::violations(&sources);
     let crates = crates(&mut sources)?;
     if figures {
         print!("{}", figures::figures(&sources, &crates));
@@ -67,6 +69,7 @@ fn run() -> Result<(), String> {
     }
     let mut violations = text::violations(&sources);
     violations.extend(shells);
+    violations.extend(observers);
     let (broken, warnings) = limits::violations(&sources);
     violations.extend(broken);
     warnings.iter().for_each(|text| eprintln!("warning: {text}"));

@@ -21,10 +21,11 @@ pub(crate) enum Rule {
     Wall,
     Cell,
     TypeName,
+    Observer,
 }
 
 impl Rule {
-    const ALL: [Rule; 15] = [
+    const ALL: [Rule; 16] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -40,6 +41,7 @@ impl Rule {
         Rule::Wall,
         Rule::Cell,
         Rule::TypeName,
+        Rule::Observer,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -59,6 +61,7 @@ impl Rule {
             Rule::Wall => "wall",
             Rule::Cell => "cell",
             Rule::TypeName => "type-name",
+            Rule::Observer => "observer",
         }
     }
 
@@ -86,6 +89,9 @@ impl Rule {
             }
             Rule::Wall => "give the layer a function that does more, or make functions methods of one type",
             Rule::TypeName => "give it the word that a reader would search for, such as `BreakerNote`",
+            Rule::Observer => {
+                "call it inside `user_code::notify`, or list the file with the reason in checks/structure/src/rules.rs"
+            }
             Rule::Cell => "make the cell a paragraph below the table",
             Rule::Reason => "write `// structure(file-length): …` or `// structure(copy): …` where that rule is broken",
         }

@@ -75,6 +75,17 @@ pub(crate) const MODULES_OWN: &str = "ResponseFuture";
 pub(crate) const SAME_NAMES: &[(&str, &str, &str)] =
     &[("crates/fleet", "State", "users write `rule::State` and `rate::State`, the same thing in two stores")];
 
+/// The names of observers, as variables, fields and methods, and the function that alone calls them.
+pub(crate) const OBSERVERS: &[&str] = &["callback", "observer", "on_event"];
+pub(crate) const NOTIFY: &str = "notify";
+
+/// The files and folders that call observers themselves, each with its reason.
+pub(crate) const OBSERVERS_CALLED: &[(&str, &str)] = &[
+    ("crates/lab/", "a simulation has no calls that unwind"),
+    ("crates/policy-file/", "a file's observer runs in `reload` and in the watch, never in a destructor"),
+    ("crates/testing", "tests fail by panicking"),
+];
+
 /// The words that no doc comment opens with.
 pub(crate) const OPENINGS: &[&str] = &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
 

@@ -6,7 +6,7 @@ use crate::modules::Modules;
 use crate::report::{Rule, Violation, compare, count, list, parse_known, shorter};
 use crate::rules::SHELLS;
 use crate::source::{Sources, parse_all};
-use crate::{api, costs, cycles, limits, misplaced, names, oldest, rules, shells, text};
+use crate::{api, costs, cycles, limits, misplaced, names, observers, oldest, rules, shells, text};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
@@ -194,6 +194,15 @@ fn only_tables_and_links_are_long() {
     let source = format!("/// {long}\n//! | {long}\n// {long}\nf(\"{long}--\");\n// a://{long}");
     assert_eq!(lines_of(Rule::LineLength, "tests/a.rs", &source), [1, 3]);
     assert_eq!(text::page(&format!("{long}\n{long}--\n{long}---\n| {long}")).len(), 1);
+}
+
+#[test]
+fn observer_is_called_by_one_function() {
+    let text = "fn f() {\n observer(1);\n user_code::notify(|| observer(1));\n (self.observer)(1);\n o.on_event(1);\n}\n\
+        impl O for P { fn on_event(&self) { self.0.on_event(1) } }\n#[cfg(test)]\nmod tests { fn f() { observer() } }";
+    let lines = |path| observers::violations(&sources(&[(path, text)])).iter().map(|it| it.line).collect::<Vec<_>>();
+    assert_eq!(lines("crates/a/src/a.rs"), [2, 4, 5]);
+    assert!(lines("crates/lab/src/a.rs").is_empty() && lines("crates/a/tests/it/a.rs").is_empty());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! The crate is `no_std` with `alloc` and has no dependencies. It has no clock, socket, runtime or global random number
 //! generator. A *driver*, such as a tower layer, a plain future or a simulator, sends the attempts and waits. It also
-//! supplies the time and the random numbers.
+//! supplies the time and the random numbers. The feature `std` only protects destructors that run a user's code: a
+//! panic there does not abort a thread that already unwinds.
 //!
 //! # When to use it alone
 //!
@@ -41,7 +42,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 mod budget;
@@ -62,6 +63,8 @@ mod random;
 mod rounded;
 mod schedule;
 mod undone;
+#[doc(hidden)]
+pub mod user_code;
 mod warning;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};

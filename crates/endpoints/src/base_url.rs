@@ -69,7 +69,7 @@ impl BaseUrl {
             let text = text.as_ref();
             let one = Self::read(text)?;
             if !seen.insert(one.to_string()) {
-                return Err(EndpointsError::new(text, "is listed twice (each endpoint once)"));
+                return Err(EndpointsError::twice(text));
             }
             if all.first().is_some_and(|first| first.scheme != one.scheme) {
                 let problem = "has another scheme than the first (one scheme for all)";

@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use reattempt_control::EndpointEvent;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 use tower::discover::{Change, Discover};
 
@@ -98,8 +99,10 @@ where
             if is_over {
                 return;
             }
-            if !errors.is_empty() {
-                sleep(AFTER_ERROR).await;
+            match errors.is_empty() {
+                // A source that always has changes must not stop the other tasks of its thread.
+                true => yield_now().await,
+                false => sleep(AFTER_ERROR).await,
             }
         }
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 use reattempt_engine::wall::chain;
@@ -22,14 +22,26 @@ const ANSWERED: u8 = 1;
 /// Calls do not wait, and the next one in a runtime restarts the task.
 const STOPPED: u8 = 2;
 
+/// The maximum number of calls that wait for the first result. Each of them holds its request.
+const MOST_WAITING: usize = 4096;
+
 /// The discovery task of a set and its state.
-#[derive(Default)]
 pub(super) struct Discovery {
     /// One of the constants.
     state: AtomicU8,
     pub(super) answer: Arc<Notify>,
     pub(super) wanted: Arc<Notify>,
+    /// The places for calls that wait for the first result.
+    places: Arc<Semaphore>,
     task: Mutex<Task>,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        let (answer, wanted) = (Arc::default(), Arc::default());
+        let places = Arc::new(Semaphore::new(MOST_WAITING));
+        Self { state: AtomicU8::new(AWAITED), answer, wanted, places, task: Mutex::default() }
+    }
 }
 
 #[derive(Default)]
@@ -94,6 +106,11 @@ impl Discovery {
     /// Returns `true` until the first result.
     pub(super) fn is_awaited(&self) -> bool {
         self.state.load(Ordering::Acquire) == AWAITED
+    }
+
+    /// Returns a place for a call that waits for the first result, or `None` if too many do.
+    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
     /// Records that the set has endpoints.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use reattempt_engine::wall::redacted;
+use reattempt_engine::wall::{redacted, redacted_input};
 
 /// The error for an invalid endpoint, or an invalid list of endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +15,12 @@ pub struct EndpointsError {
 
 impl EndpointsError {
     pub(super) fn new(value: &str, problem: &'static str) -> Self {
-        // Text without a scheme may contain credentials too.
-        let address = value.rsplit_once('@').map_or(value, |(_, address)| address);
-        Self { value: redacted(address).into(), problem, is_foreign: false }
+        Self { value: redacted_input(value).into(), problem, is_foreign: false }
+    }
+
+    /// Creates the error for a name that is in a list twice.
+    pub(super) fn twice(name: &str) -> Self {
+        Self { value: redacted(name).into(), problem: "is listed twice (each endpoint once)", is_foreign: false }
     }
 
     /// Creates the error for a request to another host.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
+use reattempt_core::guard::{GuardKind, Reason, Refused};
 use reattempt_engine::Deadline;
 use reattempt_engine::error::ErrorMode;
 use reattempt_engine::protocol::ReadRequest;
@@ -17,6 +18,7 @@ use reattempt_guard::OwnEnd;
 use reattempt_guard::contract::GuardOutcome;
 use reattempt_guard::handle::now;
 use reattempt_guard::wall::Shared;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use tower_service::Service;
@@ -68,6 +70,20 @@ struct Waiting<C, Req, P> {
     answer: Pin<Box<OwnedNotified>>,
     /// Created at the first poll, if there is a runtime.
     sleep: Option<Pin<Box<Sleep>>>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The refusal of a call if too many wait for the first endpoints.
+const FULL: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::Full);
+
+/// Returns the future of a call that is not sent.
+fn not_sent<C, Req, F, P, Mode>(request: &Req, end: OwnEnd) -> Sent<C, Req, F, P, Mode>
+where
+    C: Send + Sync + 'static,
+    P: ReadRequest<Req>,
+{
+    Testimony::of(P::view(request)).iter().for_each(Testimony::refuse);
+    Sent::not_sent(end)
 }
 
 impl<C: Send + Sync + 'static, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mode> {
@@ -76,12 +92,20 @@ impl<C: Send + Sync + 'static, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mod
         Self { state: State::Sent { attempt } }
     }
 
+    /// Creates the future of a call that waits for the first endpoints. If too many calls do, it is refused.
     #[cold]
-    pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, P>>, request: Req) -> Self {
+    pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, P>>, request: Req) -> Self
+    where
+        C: Service<Req, Future = F> + Clone,
+        P: ReadRequest<Req>,
+    {
         let discovery = &shared.guard.discovery;
+        let Some(place) = discovery.place() else {
+            return Self::sent(not_sent::<C, _, _, _, _>(&request, OwnEnd::Refused(FULL)));
+        };
         let answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
         let (frame, began, sleep) = (Late::take(), now(), None);
-        let waiting = Waiting { shared, request, frame, began, answer, sleep };
+        let waiting = Waiting { shared, request, frame, began, answer, sleep, _place: place };
         Self { state: State::Waiting { waiting: Some(Box::new(waiting)) } }
     }
 }
@@ -144,10 +168,7 @@ where
                     let Waiting { shared, request, frame, .. } = *waiting;
                     let attempt = match found {
                         Ok(()) => frame.send(|| send_to_client(&shared, request)),
-                        Err(end) => {
-                            Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
-                            Sent::not_sent(end)
-                        }
+                        Err(end) => not_sent(&request, end),
                     };
                     this.state.set(State::Sent { attempt });
                 }

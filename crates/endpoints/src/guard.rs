@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Pick, Trail};
-use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
+use reattempt_core::{Warning, user_code};
 use reattempt_engine::wall::frame::{self, Frame};
 use reattempt_engine::wall::in_use;
 use reattempt_guard::handle::now;
@@ -66,7 +66,7 @@ impl<T> EndpointGuard<T> {
     pub(super) fn notify(&self, event: &EndpointEvent) {
         // Cloned so that the lock is not held, because an observer may add another one.
         let observers = self.observers().clone();
-        observers.iter().for_each(|observer| observer(event));
+        user_code::notify(|| observers.iter().for_each(|observer| observer(event)));
     }
 
     /// Picks an endpoint that the call has not tried, and records the pick for the outer retry layer. If no frame gets

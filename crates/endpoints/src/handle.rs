@@ -39,8 +39,9 @@ impl<T> EndpointsHandle<T> {
     /// Replaces the list of endpoints. `make` creates the services for new names.
     ///
     /// An endpoint in both the old and the new list keeps its state and its connections. A removed endpoint gets no new
-    /// attempts, but its attempts in flight continue. The next discovery result replaces this list. Names appear in
-    /// logs and metrics, so they must not contain credentials.
+    /// attempts, but its attempts in flight continue. `make` runs without a lock; if it updates the same set, that
+    /// update comes first. The next discovery result replaces this list. Names appear in logs and metrics, so they must
+    /// not contain credentials.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.
@@ -107,7 +108,7 @@ pub(super) fn check_names(names: &[Arc<str>]) -> Result<(), EndpointsError> {
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(EndpointsError::new(twice[0], "is listed twice (each endpoint once)"));
+        return Err(EndpointsError::twice(twice[0]));
     }
     if names.is_empty() { Err(EndpointsError::empty()) } else { Ok(()) }
 }

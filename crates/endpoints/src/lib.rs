@@ -86,8 +86,9 @@
 //!
 //! # Refusals
 //!
-//! Until the first discovery result, calls wait up to 5 s or until their deadline. If there is no endpoint, a call is
-//! refused with [`Reason::Empty`](reattempt_guard::Reason::Empty).
+//! Until the first discovery result, up to 4,096 calls wait, for up to 5 s or until their deadline. Further calls are
+//! refused with [`Reason::Full`](reattempt_guard::Reason::Full). If there is no endpoint, a call is refused with
+//! [`Reason::Empty`](reattempt_guard::Reason::Empty).
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]

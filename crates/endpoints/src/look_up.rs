@@ -76,7 +76,7 @@ impl Endpoints<Every<Dns>> {
 
 fn is_host(host: &str) -> bool {
     let bracketed = host.starts_with('[') && host.ends_with(']');
-    !host.is_empty() && !host.contains('/') && (bracketed || !host.contains(':'))
+    !host.is_empty() && !host.contains(['/', '@']) && (bracketed || !host.contains(':'))
 }
 
 impl LookUp for Dns {

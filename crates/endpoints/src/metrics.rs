@@ -1,11 +1,12 @@
 //! Metrics of sets of endpoints, as OpenTelemetry instruments.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use opentelemetry::metrics::{AsyncInstrument, Counter, Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
-use reattempt_control::{EjectReason, EndpointEvent, EndpointView};
+use reattempt_control::{EjectReason, EndpointEvent, EndpointView, bounded_name};
 use reattempt_guard::handle::now;
 
 use super::guard::EndpointGuard;
@@ -138,7 +139,7 @@ impl EndpointMetrics {
             EndpointEvent::Ejected { name, reason, .. } => {
                 labels.push(KeyValue::new("reason", word(*reason)));
                 if self.endpoints {
-                    labels.push(KeyValue::new("endpoint", Arc::clone(name)));
+                    labels.push(endpoint(name));
                 }
                 &self.ejections
             }
@@ -182,9 +183,16 @@ impl Labels {
             return observer.observe(sum, std::slice::from_ref(&self.set));
         }
         for view in &views {
-            let endpoint = KeyValue::new("endpoint", Arc::clone(&view.name));
-            observer.observe(number(view), &[self.set.clone(), endpoint]);
+            observer.observe(number(view), &[self.set.clone(), endpoint(&view.name)]);
         }
+    }
+}
+
+/// Returns the label of an endpoint. A name of more than 255 bytes is replaced by its hash.
+fn endpoint(name: &Arc<str>) -> KeyValue {
+    match bounded_name(name) {
+        Cow::Borrowed(_) => KeyValue::new("endpoint", Arc::clone(name)),
+        Cow::Owned(hash) => KeyValue::new("endpoint", hash),
     }
 }
 

@@ -7,10 +7,10 @@ pub use crate::call::clock;
 pub use crate::call::context::CallContext;
 pub use crate::call::deadline::PASSED;
 pub use crate::call::errors::{causes, chain};
-pub use crate::call::observe::add_observer;
+pub use crate::call::observe::{add_observer, notify};
 pub use crate::call::progress::{Granted, LastOutcome, Progress};
 pub use crate::call::random::Seed;
-pub use crate::call::redact::redacted;
+pub use crate::call::redact::{redacted, redacted_input};
 pub use crate::call::settings::{Settings, no_time_for_attempts};
 
 #[cfg(feature = "http")]

@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use reattempt_engine::error::{BoxedError, TimeLimit};
 use reattempt_engine::observe::Event;
 use reattempt_engine::wall::clock::{Instant, sleep_until};
-use reattempt_engine::wall::{Testimony, clock, is_refused_here};
+use reattempt_engine::wall::{Testimony, clock, is_refused_here, notify};
 use reattempt_engine::{CallOptions, Deadline, Report, TimedOut};
 use reattempt_guard::contract::GuardOutcome;
 use tokio::time::Sleep;
@@ -158,7 +158,7 @@ impl<Req, R, F: Source<P, Req, R>, P: Replaceable<R>> Waiting<Req, R, F, P> {
     /// Marks a replacement response, and notifies the observer if `helps` is `true`.
     fn mark(&self, extensions: &mut Extensions, failed: Failed, helps: bool) {
         if let (true, Some(observer), Some(destination)) = (helps, &self.shared.observer, &self.destination) {
-            observer.on_event(destination, &Event::FellBack);
+            notify(&**observer, destination, &Event::FellBack);
         }
         if let (Some(report), None) = (failed.report(), extensions.get::<Report>()) {
             extensions.insert(report.clone());

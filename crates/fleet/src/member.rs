@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
-use std::thread;
 use std::time::Duration;
+
+use reattempt_core::user_code;
 
 use crate::courier::Courier;
 use crate::destination::{Destination, between};
@@ -105,12 +106,11 @@ impl Member {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an event and notifies the observer. Not while the thread unwinds, because a second panic would abort the
-    /// process.
+    /// Counts an event and notifies the observer.
     pub(crate) fn note(&self, destination: &str, event: &FleetEvent<'_>) {
         self.tally.count(event);
-        if let Some(observer) = self.observer.as_ref().filter(|_| !thread::panicking()) {
-            observer(destination, event);
+        if let Some(observer) = &self.observer {
+            user_code::notify(|| observer(destination, event));
         }
         if let Some(warning) = self.tally.check_late(event) {
             self.note(destination, &warning);

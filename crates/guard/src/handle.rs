@@ -2,7 +2,10 @@
 //!
 //! Clones of a guard share its state, so a clone is a handle to the guard in the layer. The traits in this module read
 //! the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control`, the same methods take the time as an
-//! argument, and their names end with `_at`.
+//! argument, and their names end with `_at`. They take the exact key of a destination.
+//!
+//! The methods here take a destination as a person writes it: `one.example`, or any URL of the server
+//! ([`Destination`]). If the destinations of a client come from a function of your own, pass [`Destination::key`].
 //!
 //! ```
 //! use reattempt::guard::CircuitBreaker;
@@ -10,14 +13,18 @@
 //!
 //! let breaker = CircuitBreaker::rate();
 //! assert_eq!(breaker.state("https://one.example"), BreakerState::Closed);
-//! breaker.isolate("https://one.example");
+//! breaker.isolate("https://One.example/orders")?;
 //! assert_eq!(breaker.state("https://one.example"), BreakerState::ForcedOpen);
+//! # Ok::<(), reattempt::error::ConfigError>(())
 //! ```
 
 use std::time::Duration;
 
 use reattempt_control::{AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, Pause, RateLimit, Throttle};
 pub use reattempt_control::{BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage};
+use reattempt_core::ConfigError;
+
+pub use reattempt_engine::protocol::{AsDestination, Destination};
 
 pub use super::shared::now;
 pub use super::wait::wait_for_tokens;
@@ -41,34 +48,46 @@ mod sealed {
 }
 use sealed::{Sealed, Timed};
 
+/// Changes a guard for each key of a destination.
+fn each_key(destination: &impl AsDestination, change: impl Fn(&str)) -> Result<(), ConfigError> {
+    destination.parsed()?.keys().for_each(change);
+    Ok(())
+}
+
 impl Sealed for Bulkhead {}
 impl<R: LimitRule> Sealed for AdaptiveLimit<R> {}
 
 /// Methods of a circuit breaker that read the current time themselves.
 pub trait CircuitBreakerExt: Timed<CircuitBreaker> {
     /// Returns the state for `destination`.
-    fn state(&self, destination: &str) -> BreakerState {
-        self.timed().state_at(destination, now())
+    fn state(&self, destination: impl AsDestination) -> BreakerState {
+        self.timed().state_at(&destination.key_to_read(), now())
     }
 
     /// Returns the window's counts for `destination`.
-    fn counts(&self, destination: &str) -> Counts {
-        self.timed().counts_at(destination, now())
+    fn counts(&self, destination: impl AsDestination) -> Counts {
+        self.timed().counts_at(&destination.key_to_read(), now())
     }
 
     /// Returns the time until a probe may be sent to `destination`, or `None` if the breaker is not open.
-    fn open_time_left(&self, destination: &str) -> Option<Duration> {
-        self.timed().open_time_left_at(destination, now())
+    fn open_time_left(&self, destination: impl AsDestination) -> Option<Duration> {
+        self.timed().open_time_left_at(&destination.key_to_read(), now())
     }
 
     /// Refuses all calls to `destination` until it is [closed](Self::close).
-    fn isolate(&self, destination: &str) {
-        self.timed().isolate_at(destination, now());
+    ///
+    /// # Errors
+    /// Returns an error for a text that no request can have as its host. Then nothing changes.
+    fn isolate(&self, destination: impl AsDestination) -> Result<(), ConfigError> {
+        each_key(&destination, |key| self.timed().isolate_at(key, now()))
     }
 
     /// Closes the breaker for `destination` and clears its counts. Calls in flight are not counted.
-    fn close(&self, destination: &str) {
-        self.timed().close_at(destination, now());
+    ///
+    /// # Errors
+    /// Returns an error for a text that no request can have as its host. Then nothing changes.
+    fn close(&self, destination: impl AsDestination) -> Result<(), ConfigError> {
+        each_key(&destination, |key| self.timed().close_at(key, now()))
     }
 }
 
@@ -84,18 +103,18 @@ pub trait UsageExt: Sealed {
     ///
     /// assert_eq!(Bulkhead::new(8).usage("https://one.example").limit, 8);
     /// ```
-    fn usage(&self, destination: &str) -> Usage;
+    fn usage(&self, destination: impl AsDestination) -> Usage;
 }
 
 impl UsageExt for Bulkhead {
-    fn usage(&self, destination: &str) -> Usage {
-        self.usage_at(destination, now())
+    fn usage(&self, destination: impl AsDestination) -> Usage {
+        self.usage_at(&destination.key_to_read(), now())
     }
 }
 
 impl<R: LimitRule> UsageExt for AdaptiveLimit<R> {
-    fn usage(&self, destination: &str) -> Usage {
-        self.usage_at(destination, now())
+    fn usage(&self, destination: impl AsDestination) -> Usage {
+        self.usage_at(&destination.key_to_read(), now())
     }
 }
 
@@ -109,8 +128,8 @@ pub trait ThrottleExt: Timed<Throttle> {
     ///
     /// assert_eq!(Throttle::new().counts("https://one.example").probability, 0.0);
     /// ```
-    fn counts(&self, destination: &str) -> ThrottleCounts {
-        self.timed().counts_at(destination, now())
+    fn counts(&self, destination: impl AsDestination) -> ThrottleCounts {
+        self.timed().counts_at(&destination.key_to_read(), now())
     }
 }
 
@@ -131,28 +150,37 @@ pub trait RateLimitExt: Timed<RateLimit> {
     /// Takes `n` tokens. If there are fewer, takes none and returns `false`.
     ///
     /// [`wait_for_tokens`] waits until they are available.
-    fn allow(&self, destination: &str, n: u32) -> bool {
-        self.timed().allow_n_at(destination, n, now())
+    fn allow(&self, destination: impl AsDestination, n: u32) -> bool {
+        self.timed().allow_n_at(&destination.key_to_read(), n, now())
     }
 
     /// Returns the tokens of `destination`. The number is negative if some were taken in advance.
-    fn tokens(&self, destination: &str) -> f64 {
-        self.timed().tokens_at(destination, now())
+    fn tokens(&self, destination: impl AsDestination) -> f64 {
+        self.timed().tokens_at(&destination.key_to_read(), now())
     }
 
     /// Sets the rate of `destination` from now on.
-    fn set_limit(&self, destination: &str, limit: Limit) {
-        self.timed().set_limit_at(destination, limit, now());
+    ///
+    /// # Errors
+    /// Returns an error for a text that no request can have as its host. Then nothing changes.
+    fn set_limit(&self, destination: impl AsDestination, limit: Limit) -> Result<(), ConfigError> {
+        each_key(&destination, |key| self.timed().set_limit_at(key, limit, now()))
     }
 
     /// Sets the burst of `destination` from now on.
-    fn set_burst(&self, destination: &str, burst: u32) {
-        self.timed().set_burst_at(destination, burst, now());
+    ///
+    /// # Errors
+    /// Returns an error for a text that no request can have as its host. Then nothing changes.
+    fn set_burst(&self, destination: impl AsDestination, burst: u32) -> Result<(), ConfigError> {
+        each_key(&destination, |key| self.timed().set_burst_at(key, burst, now()))
     }
 
     /// Adapts to a server's quota: `remaining` calls until `reset`, measured from now.
-    fn follow(&self, destination: &str, remaining: u32, reset: Duration) {
-        self.timed().follow_at(destination, remaining, reset, now());
+    ///
+    /// # Errors
+    /// Returns an error for a text that no request can have as its host. Then nothing changes.
+    fn follow(&self, destination: impl AsDestination, remaining: u32, reset: Duration) -> Result<(), ConfigError> {
+        each_key(&destination, |key| self.timed().follow_at(key, remaining, reset, now()))
     }
 }
 
@@ -169,8 +197,8 @@ impl RateLimitExt for RateLimit {}
 /// ```
 pub trait PauseExt: Timed<Pause> {
     /// Returns the time until the pause of `destination` ends, or zero if it is not paused.
-    fn time_left(&self, destination: &str) -> Duration {
-        self.timed().time_left_at(destination, now())
+    fn time_left(&self, destination: impl AsDestination) -> Duration {
+        self.timed().time_left_at(&destination.key_to_read(), now())
     }
 }
 

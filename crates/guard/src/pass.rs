@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reattempt_core::ServerHint;
 use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Health, Refused, Resume};
+use reattempt_core::user_code;
 use reattempt_engine::CallOptions;
 use reattempt_engine::wall::frame::Frame;
 use reattempt_engine::wall::{AttemptTerms, CutOff, late_answers};
@@ -277,9 +278,15 @@ impl<G: Guard, P> Pass<G, P> {
 
 impl<G: Guard, P> Drop for Pass<G, P> {
     fn drop(&mut self) {
-        if self.ticket.is_none() {
-            return;
+        if self.ticket.is_some() {
+            user_code::release(|| self.end_dropped());
         }
+    }
+}
+
+impl<G: Guard, P> Pass<G, P> {
+    /// Ends the ticket of a dropped attempt according to its phase.
+    fn end_dropped(&mut self) {
         let now = now();
         let limit = CutOff::current();
         if limit.is_some() {
@@ -315,8 +322,10 @@ struct Lingering<G: Guard> {
 impl<G: Guard> Drop for Lingering<G> {
     fn drop(&mut self) {
         let now = now();
-        let held = self.ticket.take().and_then(|ticket| self.guard.end_ticket(ticket, &self.end, now));
-        held.map(|ticket| self.guard.end_ticket(ticket, &End::Over(BodyEnd::Dropped), now));
+        user_code::release(|| {
+            let held = self.ticket.take().and_then(|ticket| self.guard.end_ticket(ticket, &self.end, now));
+            held.map(|ticket| self.guard.end_ticket(ticket, &End::Over(BodyEnd::Dropped), now));
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
 use reattempt_engine::observe::{Event, Observer};
-use reattempt_engine::wall::{AttemptTerms, clock, in_use};
+use reattempt_engine::wall::{AttemptTerms, clock, in_use, notify};
 
 /// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take the time.
 ///
@@ -48,7 +48,7 @@ impl<G, P> Shared<G, P> {
 
     pub(super) fn notify(&self, destination: &str, event: &Event<'_>) {
         if let Some(observer) = &self.observer {
-            observer.on_event(destination, event);
+            notify(&**observer, destination, event);
         }
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use reattempt_control::{RateLimit, Reservation};
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
+use reattempt_engine::protocol::AsDestination;
+
 use super::shared::now;
 
 /// Waits until `n` tokens of `destination` are available, at most `longest`.
@@ -40,11 +42,16 @@ use super::shared::now;
 ///
 /// Panics if it has to wait outside a tokio runtime with a time driver.
 #[doc(alias("wait", "wait_n"))]
-pub async fn wait_for_tokens(limit: &RateLimit, destination: &str, n: u32, longest: Duration) -> Result<(), Refused> {
-    let start = now();
-    let reservation = limit.reserve_until_at(destination, n, start, start.saturating_add(longest));
+pub async fn wait_for_tokens(
+    limit: &RateLimit,
+    destination: impl AsDestination,
+    n: u32,
+    longest: Duration,
+) -> Result<(), Refused> {
+    let (start, destination) = (now(), destination.key_to_read().into_owned());
+    let reservation = limit.reserve_until_at(&destination, n, start, start.saturating_add(longest));
     if !reservation.ok() {
-        let too_large = n > limit.burst(destination);
+        let too_large = n > limit.burst(&destination);
         let reason = if too_large { Reason::TooLarge } else { Reason::WaitTooLong };
         return Err(Refused::new(GuardKind::RATE_LIMIT, reason));
     }

@@ -10,6 +10,7 @@ use reattempt::protocol::RequestProtocol;
 
 use crate::budget::{KillSwitch, Switched};
 use crate::look_up::{LookUp, Report};
+use crate::reader::route_index::RouteIndex;
 use crate::reader::{Document, EndpointsSection, Policy};
 use crate::state::States;
 
@@ -102,19 +103,18 @@ fn table<P: RequestProtocol + Clone>(
         })
     };
     let mut table = PolicyTable::new(stack(document.default.as_deref()));
-    for (number, route) in document.routes.iter().enumerate() {
-        let earlier = number.checked_sub(1).and_then(|before| document.routes.get(before));
-        let matches = {
-            let route = route.clone();
-            move |request: reattempt::classify::RequestView<'_>| route.matches(request)
-        };
-        // Consecutive routes with the same policy share it.
-        table = match earlier.is_some_and(|earlier| earlier.policy == route.policy) {
-            true => table.or_if(matches),
-            false => table.or(stack(Some(&route.policy)), matches),
-        };
+    // The number of each policy in the table, and that of each route's policy.
+    let (mut numbers, mut of_routes) = (HashMap::new(), Vec::new());
+    for route in &document.routes {
+        let next = numbers.len() + 1;
+        let number = *numbers.entry(&*route.policy).or_insert(next);
+        if number == next {
+            table = table.or(stack(Some(&route.policy)), |_| false);
+        }
+        of_routes.push(number);
     }
-    table
+    let routes = RouteIndex::new(&document.routes);
+    table.choose_by(move |request| routes.find(request).and_then(|route| of_routes.get(route).copied()).unwrap_or(0))
 }
 
 /// Keeps the sets for sections that still exist, and creates sets for new sections.

@@ -162,6 +162,7 @@ mod options;
 mod pause;
 pub mod reader;
 mod state;
+mod threads;
 mod watch;
 
 pub use disk::read_text;

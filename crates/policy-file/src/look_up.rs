@@ -12,6 +12,7 @@ use std::time::Duration;
 use reattempt::endpoints::{BaseUrl, EndpointsHandle};
 
 use crate::pause::Pause;
+use crate::threads::{LOOK_UPS, Thread};
 
 /// The maximum delay until the next look-up after a failed one.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -22,6 +23,7 @@ pub(crate) type Report = Arc<dyn Fn(&str, io::Error) + Send + Sync>;
 /// The look-ups of one name. Dropping it ends them.
 pub(crate) struct LookUp {
     pause: Arc<Pause>,
+    thread: Arc<Thread>,
 }
 
 impl LookUp {
@@ -66,8 +68,7 @@ impl LookUp {
                 }
             }
         };
-        let _ = std::thread::Builder::new().name("reattempt-look-up".to_owned()).spawn(job);
-        Self { pause }
+        Self { pause, thread: LOOK_UPS.start(job) }
     }
 }
 
@@ -83,6 +84,7 @@ fn replace(addresses: Vec<SocketAddr>, servers: &EndpointsHandle<BaseUrl>) {
 impl Drop for LookUp {
     fn drop(&mut self) {
         self.pause.end();
+        LOOK_UPS.leave(&self.thread);
     }
 }
 
@@ -142,6 +144,33 @@ mod tests {
         // The old thread ends and drops its resolver.
         assert!(is_asked.recv().is_err());
         assert_eq!(names(&servers), ["http://127.0.0.1:2"]);
+    }
+
+    /// A resolver that hangs keeps the threads of ended look-ups. Their number is bounded, and later look-ups begin
+    /// when they end.
+    #[test]
+    fn hanging_resolver_makes_few_threads() {
+        let (servers, begun) = (servers(), Arc::new(Mutex::new(0)));
+        let (release, is_released) = channel::<()>();
+        let is_released = Arc::new(Mutex::new(is_released));
+        let hanging = || {
+            let (begun, is_released) = (Arc::clone(&begun), Arc::clone(&is_released));
+            move || {
+                *begun.lock().unwrap_or_else(|error| error.into_inner()) += 1;
+                let _ = is_released.lock().map(|released| released.recv());
+                Err(io::Error::other("the test is over"))
+            }
+        };
+        for _ in 0..400 {
+            drop(LookUp::start_with(hanging(), Duration::ZERO, servers.clone(), |_| {}));
+        }
+        let (later, is_asked, answer) = resolver();
+        let _later = LookUp::start_with(later, Duration::ZERO, servers.clone(), |_| {});
+        drop(release);
+        assert!(is_asked.recv().is_ok(), "the last look-up begins");
+        assert!(answer.send(address(3)).is_ok() && is_asked.recv().is_ok());
+        assert_eq!(names(&servers), ["http://127.0.0.1:3"]);
+        assert!(*begun.lock().unwrap_or_else(|error| error.into_inner()) <= 8);
     }
 
     /// Only the first of several consecutive failures is reported, and the servers are kept.

@@ -82,9 +82,12 @@ where
             None => own,
         };
         let last = LastExtensions::default();
-        let chain = ChainService { next, extensions: extensions.clone(), last: last.clone() };
+        let mut inner = extensions.clone();
+        let options = options.nested_in(&mut inner);
+        let chain = ChainService { next, extensions: inner, last: last.clone() };
         let outcome = self.layer.send(chain, request, options).await;
-        if let Some(changed) = last.take() {
+        if let Some(mut changed) = last.take() {
+            CallOptions::restore_nesting(extensions, &mut changed);
             *extensions = changed;
         }
         outcome.map_err(|error| CallError::new(error, slot.and_then(|slot| slot.take())).into())

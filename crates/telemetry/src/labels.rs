@@ -30,6 +30,9 @@ pub(super) struct Server {
     pub(super) port: Option<u16>,
 }
 
+/// The longest host name, in bytes (RFC 1035 §2.3.4).
+const LONGEST: usize = 255;
+
 /// The servers that have their own labels.
 pub(super) struct Servers {
     known: Mutex<HashSet<Server>>,
@@ -41,9 +44,10 @@ impl Servers {
         Self { known: Mutex::default(), most }
     }
 
-    /// Returns the label of a request's server.
+    /// Returns the label of a request's server. One with a name that is too long for a host has the label of all
+    /// others.
     pub(super) fn label_of(&self, server: Option<&Server>) -> Server {
-        let server = server.filter(|server| {
+        let server = server.filter(|server| server.address.len() <= LONGEST).filter(|server| {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let room = known.len() < self.most;
             known.contains(*server) || (room && known.insert(Server::clone(server)))

@@ -88,8 +88,8 @@ const SERVERS: usize = 100;
 /// # Cardinality
 /// The labels of metrics are bounded, whatever peers or callers send. Methods, errors and reasons come from fixed
 /// lists. There are at most 900 statuses (100 to 999). Only the first 100 servers have their own labels, and all others
-/// share the address `_OTHER`. [`max_servers`](Self::max_servers) sets that number. Spans always contain the actual
-/// server.
+/// share the address `_OTHER`, as do servers with names of more than 255 bytes. [`max_servers`](Self::max_servers) sets
+/// that number. Spans always contain the actual server.
 ///
 /// # Observer
 /// This type is also an [`Observer`] that counts retries and failed calls. Pass a clone to

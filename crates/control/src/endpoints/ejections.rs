@@ -4,6 +4,7 @@
 //! last tier, fail. If more fail, all stay in service, and calls prefer those that fail less. An endpoint that accepts
 //! no connection, or has asked for a wait, can serve nothing. It is out whatever the others do, unless all are.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::roster::{ALL, Roster, Tier};
 use super::series::{Drawn, Series};
 use super::trail::{EndpointId, TierId};
 use super::words::Stamp;
+use crate::sync::Ordering;
 
 /// The longest wait that an endpoint may ask for, in milliseconds. It is that of
 /// [`Limits::max_server_delay`](reattempt_core::Limits).
@@ -46,6 +48,14 @@ pub(crate) struct MemberRecord<T> {
     pub(crate) out: bool,
     /// `true` if less than half of its tier was in service while it was out.
     lost: bool,
+}
+
+/// New endpoints by name, or `None` for a name without a service.
+pub(crate) type Made<'a, T> = HashMap<&'a Arc<str>, Option<MemberRecord<T>>>;
+
+/// Returns the name of an endpoint.
+pub(crate) fn name_of<T>(record: &MemberRecord<T>) -> Arc<str> {
+    Arc::clone(&record.member.endpoint().named.name)
 }
 
 /// The endpoints of a tier that stay in service although they are ejected.
@@ -196,6 +206,27 @@ fn end_of(wait: Duration, now: u64) -> u64 {
 impl<T> Ejections<T> {
     pub(crate) fn new() -> Self {
         Self { set: TierId::next_set(), records: Vec::new(), all_in: None, picks_of_gone: 0 }
+    }
+
+    /// Replaces the endpoints with the wanted ones, by tier and name. A known endpoint stays, unless it is among the
+    /// `replaced`. Returns the endpoints that have left.
+    pub(crate) fn replace(
+        &mut self,
+        wanted: &[(usize, Arc<str>)],
+        replaced: &HashSet<&Arc<str>>,
+        made: &mut Made<'_, T>,
+    ) -> Vec<MemberRecord<T>> {
+        let mut old: HashMap<_, _> = self.records.drain(..).map(|record| (name_of(&record), record)).collect();
+        self.records.extend(wanted.iter().filter_map(|(tier, name)| {
+            let mut new = || made.get_mut(name).and_then(Option::take);
+            let first = if replaced.contains(name) { new() } else { old.remove(name) };
+            let mut record = first.or_else(new).or_else(|| old.remove(name))?;
+            record.tier = *tier;
+            Some(record)
+        }));
+        let picks = old.values().map(|record| record.member.endpoint().picks.load(Ordering::Relaxed));
+        self.picks_of_gone += picks.sum::<u64>();
+        old.into_values().collect()
     }
 
     /// Ends expired ejections.

@@ -12,7 +12,7 @@ use foldhash::quality::FixedState;
 use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Effect, Ejections, MemberRecord, stamp};
+use super::ejections::{Effect, Ejections, Made, MemberRecord, name_of, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::latency_word::time_of;
@@ -20,7 +20,7 @@ use super::roster::{Picked, PickedTier, Roster};
 use super::series::Drawn;
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
-use crate::sync::{Mutex, MutexGuard, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The number of endpoints above which a client should not keep connections to all of them.
 const MANY: usize = 100;
@@ -56,8 +56,6 @@ const MANY: usize = 100;
 pub struct EndpointSet<T> {
     roster: ArcSwap<Roster<T>>,
     ejections: Mutex<Ejections<T>>,
-    /// Serialises updates. It is separate from `ejections`, so that services are created without holding that lock.
-    updating: Mutex<()>,
     ejects: bool,
     subset: Option<(NonZeroUsize, u64)>,
 }
@@ -124,7 +122,6 @@ impl<T> EndpointSet<T> {
         Self {
             roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new(), false)),
             ejections: Mutex::new(Ejections::new()),
-            updating: Mutex::new(()),
             ejects: true,
             subset: None,
         }
@@ -250,8 +247,9 @@ impl<T> EndpointSet<T> {
     /// Replaces the set's endpoints with the named ones. Each name comes with a tier number; lower tiers are preferred.
     ///
     /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
-    /// in flight continue. `make` creates the services for new names, and must not update the same set. If a name is
-    /// repeated, its first entry is used. Returns the events that the update caused, or `None` if there were none.
+    /// in flight continue. `make` creates the services for new names, without a lock. If it updates the same set, that
+    /// update comes first. If a name is repeated, its first entry is used. Returns the events that the update caused,
+    /// or `None` if there were none.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         endpoints: impl IntoIterator<Item = (usize, N)>,
@@ -271,35 +269,37 @@ impl<T> EndpointSet<T> {
         now: Duration,
     ) -> Option<Box<[EndpointEvent]>> {
         let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
-        let updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
-        let known: HashSet<_> = self.lock().records.iter().map(|record| name_of(record)).collect();
+        let replaced: HashSet<_> = wanted.iter().map(|(_, name)| name).filter(|name| is_new(name)).collect();
         let at = millis(now);
-        let mut new: HashMap<_, _> = wanted
-            .iter()
-            .filter(|(_, name)| !known.contains(name) || is_new(name))
-            .filter_map(|(tier, name)| {
-                let endpoint = Endpoint::new(Arc::clone(name), make(name)?);
-                Some((Arc::clone(name), MemberRecord::new(*tier, Member::new(endpoint))))
-            })
-            .collect();
-        let mut gone = Vec::new();
-        let events = self.change(at, |ejections| {
-            let mut old = HashMap::new();
-            old.extend(ejections.records.drain(..).map(|record| (name_of(&record), record)));
-            ejections.records.extend(wanted.iter().filter_map(|(tier, name)| {
-                let mut record = new.remove(name).or_else(|| old.remove(name))?;
-                record.tier = *tier;
-                Some(record)
-            }));
-            gone.extend(old.into_values());
-            let picks =
-                gone.iter().map(|record: &MemberRecord<T>| record.member.endpoint().picks.load(Ordering::Relaxed));
-            ejections.picks_of_gone += picks.sum::<u64>();
-        });
-        // Services are dropped without holding the lock used by `pick` and `end_ticket`.
-        drop(updating);
-        drop(gone);
-        events
+        // `None` is the name of a service that was not made.
+        let mut made: Made<'_, T> = HashMap::new();
+        let mut events = Vec::new();
+        loop {
+            let known: HashSet<_> = self.lock().records.iter().map(name_of).collect();
+            // No lock is held, because `make` may use this set.
+            for (tier, name) in &wanted {
+                if (!known.contains(name) || replaced.contains(name)) && !made.contains_key(name) {
+                    let record =
+                        |service| MemberRecord::new(*tier, Member::new(Endpoint::new(Arc::clone(name), service)));
+                    made.insert(name, make(name).map(record));
+                }
+            }
+            let (mut gone, mut is_done) = (Vec::new(), false);
+            let changed = self.change(at, |ejections| {
+                let known: HashSet<_> = ejections.records.iter().map(name_of).collect();
+                // Otherwise, another update has removed an endpoint in the meantime.
+                is_done = wanted.iter().all(|(_, name)| known.contains(name) || made.contains_key(name));
+                if is_done {
+                    gone = ejections.replace(&wanted, &replaced, &mut made);
+                }
+            });
+            events.extend(changed.into_iter().flatten());
+            if is_done {
+                // Services are dropped without holding the lock used by `pick` and `end_ticket`.
+                drop((gone, made));
+                return (!events.is_empty()).then(|| events.into());
+            }
+        }
     }
 
     /// Returns the endpoints to use, without repeated names, sorted by tier.
@@ -364,10 +364,6 @@ impl<T> EndpointSet<T> {
     fn lock(&self) -> MutexGuard<'_, Ejections<T>> {
         self.ejections.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn name_of<T>(record: &MemberRecord<T>) -> Arc<str> {
-    Arc::clone(&record.member.endpoint().named.name)
 }
 
 /// Converts a time to whole milliseconds.

@@ -4,7 +4,12 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
+use crate::user_code::release;
+
 /// The issuer of a permit, which is notified when a granted retry ends or is not sent.
+///
+/// A dropped call notifies it from a destructor. A panic then reaches the caller, unless the thread already unwinds:
+/// there it ends at the permit (with the feature `std`, which the crates with a runtime enable).
 pub trait PermitIssuer: Send + Sync {
     /// Refunds `cost`, because the retry was never sent.
     fn give_back(&self, cost: u32);
@@ -92,14 +97,14 @@ impl Tokens {
     #[inline]
     fn give_back(&mut self) {
         if let Some(issuer) = self.issuer.take() {
-            issuer.give_back_owned(self.cost);
+            release(|| issuer.give_back_owned(self.cost));
         }
     }
 
     #[inline]
     fn on_retry_end(&mut self, succeeded: bool) {
         if let Some(issuer) = self.issuer.take() {
-            issuer.on_owned_retry_end(self.cost, succeeded);
+            release(|| issuer.on_owned_retry_end(self.cost, succeeded));
         }
     }
 

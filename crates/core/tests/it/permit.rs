@@ -62,6 +62,31 @@ fn permit_gives_back_when_its_holder_panics() {
     assert_eq!(bucket.tokens(), 10);
 }
 
+/// An issuer's panic reaches the caller. While the thread unwinds, it would abort the process, so it ends here.
+// trap 72
+#[cfg(feature = "std")]
+#[test]
+fn issuer_panics_while_unwinding() {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    struct Issuer;
+    impl PermitIssuer for Issuer {
+        fn give_back(&self, _: u32) {
+            resume_unwind(Box::new("the issuer's"));
+        }
+        fn on_retry_end(&self, _: u32, _: bool) {
+            resume_unwind(Box::new("the issuer's"));
+        }
+    }
+    let held = || (Permit::new(Arc::new(Issuer), 1), Permit::new(Arc::new(Issuer), 1).spend());
+    let fault = |run: &dyn Fn()| *catch_unwind(AssertUnwindSafe(run)).unwrap_err().downcast::<&str>().unwrap();
+    assert_eq!(fault(&|| drop(held())), "the issuer's");
+    let unwinds = || {
+        let _held = held();
+        resume_unwind(Box::new("the caller's"));
+    };
+    assert_eq!(fault(&unwinds), "the caller's");
+}
+
 #[test]
 fn nothing_is_paid_without_a_budget() {
     assert!(Unlimited.is_full());

@@ -129,7 +129,7 @@ async fn retry_after_timeout_goes_elsewhere() {
 async fn refusal_below_is_sent_elsewhere() {
     let cluster = Cluster::of([WELL, WELL]);
     let breakers: Vec<_> = (0..2).map(|_| CircuitBreaker::rate()).collect();
-    breakers[0].isolate("service");
+    breakers[0].isolate("service").unwrap();
     let (nodes, guards) = (cluster.clone(), breakers.clone());
     let endpoints = reattempt::endpoints::Endpoints::list([0_usize, 1]).unwrap();
     let balanced =
@@ -143,7 +143,7 @@ async fn refusal_below_is_sent_elsewhere() {
     }
     assert!(cluster.seen().iter().all(|name| name == "1"));
     for breaker in &breakers {
-        breaker.isolate("service");
+        breaker.isolate("service").unwrap();
     }
     let error = client.send(post()).await.unwrap_err();
     assert!(error.downcast_ref::<Refused>().is_some(), "{error}");

@@ -25,7 +25,10 @@ fn unusable_urls_are_errors() {
             &["http://a/?token=s3cret"],
             "endpoint `http://a/?...` has a query or a fragment (a base URL ends with its path)",
         ),
-        (&["http://me:s3cret@a/"], "endpoint `a/` has a user name or a password (set an `Authorization` header)"),
+        (
+            &["http://me:s3cret@a/"],
+            "endpoint `http://a/` has a user name or a password (set an `Authorization` header)",
+        ),
         (&["http://a/b/../c"], "endpoint `http://a/b/../c` has `.` or `..` in its path (a path without them)"),
         (&["http://a/b/..\\c"], "endpoint `http://a/b/..\\c` has `.` or `..` in its path (a path without them)"),
         (&["http://a/%2E%2e"], "endpoint `http://a/%2E%2e` has `.` or `..` in its path (a path without them)"),

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::stream;
+use futures_util::{FutureExt, stream};
 use reattempt::endpoints::{Balanced, EndpointEvent, Endpoints};
 use reattempt::error::TimeLimit;
+use reattempt::guard::contract::GuardKind;
 use reattempt::guard::{Reason, Refused};
 use reattempt::{CallOptions, Deadline, RetryLayer, TimedOut};
 use reattempt_testing::{ms, secs};
@@ -173,6 +175,25 @@ async fn calls_wait_for_the_first_answer() {
     assert_eq!(started.elapsed(), secs(2));
 }
 
+/// The number of calls that wait for the first answer is bounded. A call that gives up frees its place.
+// E-1
+#[tokio::test(start_paused = true)]
+async fn waiting_calls_are_bounded() {
+    const MOST: usize = 4096;
+    let cluster = Cluster::default();
+    let client = Registry::new([Hangs]).client(&cluster);
+    let mut waiting: Vec<_> = (0..MOST).map(|_| Box::pin(client.send(get()))).collect();
+    for call in &mut waiting {
+        assert!(call.as_mut().now_or_never().is_none());
+    }
+    let error = client.send(get()).await.unwrap_err();
+    assert_eq!(error.to_string(), "not sent: the set of endpoints is full");
+    let refused = error.downcast_ref::<Refused>().unwrap();
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::ENDPOINTS, Reason::Full));
+    waiting.pop();
+    assert!(client.send(get()).now_or_never().is_none(), "a place is free");
+}
+
 /// The retry layer above follows a call that waited.
 // E-1
 #[tokio::test(start_paused = true)]
@@ -308,6 +329,25 @@ async fn stream_of_changes_is_followed() {
     handle.update(["c", "e"], |name| cluster.client(name)).unwrap();
     assert_eq!(names(&client).await, ["c", "e"]);
     client.send(get()).await.unwrap();
+}
+
+/// A stream that always has a change does not stop the other tasks of its thread.
+// E-10
+#[tokio::test(start_paused = true)]
+async fn endless_changes_let_calls_pass() {
+    let cluster = Cluster::of([Does::Status(200)]);
+    let node = cluster.client("0");
+    let polls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&polls);
+    let changes = stream::poll_fn(move |_| {
+        let polls = count.fetch_add(1, Ordering::Relaxed);
+        // Ends, so that a failure of this test ends, too.
+        let change = Ok::<_, std::io::Error>(Change::Insert("0", node.clone()));
+        std::task::Poll::Ready((polls < 1_000_000).then_some(change))
+    });
+    let client = Endpoints::discover(changes).http();
+    assert!(client.send(get()).await.is_ok());
+    assert!(polls.load(Ordering::Relaxed) < 1_000_000, "the call waited for the end of the changes");
 }
 
 /// A stream that panics is not polled again, and its endpoints stay.

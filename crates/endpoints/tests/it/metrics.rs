@@ -61,6 +61,21 @@ async fn endpoints_are_labels_if_asked_for() {
     assert_eq!(reader.of_endpoints("ejections"), [line("endpoint=0 name=stock reason=no_connection", 1)]);
 }
 
+/// The label of an endpoint with a long name is its hash.
+// D-16
+#[tokio::test(start_paused = true)]
+async fn long_names_are_hashed_in_labels() {
+    let reader = Reader::new();
+    let cluster = Cluster::of([]);
+    let long = "l".repeat(256);
+    cluster.set(&long, WELL);
+    let client = cluster.balanced();
+    EndpointMetrics::new(&reader.provider).with_endpoints().record("stock", &client.endpoints());
+    client.send(get()).await.unwrap();
+    let labels = reader.of_endpoints("picks");
+    assert!(labels.len() == 1 && labels[0].0.len() < 60 && labels[0].0.starts_with("endpoint=#"), "{labels:?}");
+}
+
 /// The answers of a discovery are counted, and its failures.
 // D-16
 #[tokio::test(start_paused = true)]

@@ -15,11 +15,12 @@ use super::finish::Finish;
 use super::settings::Settings;
 use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
+use crate::call::nesting::NestedMarker;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::{CallRandom, Seed};
 use crate::call::report::ReportSlot;
-use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
+use crate::call::request_terms::{RequestTerms, RetrySafety};
 
 /// The context of a call, which does not change after the start.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +57,8 @@ impl CallContext {
     ) -> Self {
         let options = terms.take_options(of_handle);
         let own = options.as_ref();
-        let forbidden = if settings.nested && terms.outer.is_some() {
+        let outer = terms.outer.or_else(|| own?.nesting()?.outer.clone());
+        let forbidden = if settings.nested && outer.is_some() {
             Some(StopReason::Nested)
         } else if settings.never || own.is_some_and(CallOptions::never) {
             Some(StopReason::Forbidden)
@@ -71,10 +73,16 @@ impl CallContext {
             keyed: false,
             forbidden,
             stream: settings.seed.as_ref().map_or(0, Seed::next_stream),
-            outer: terms.outer,
+            outer,
             own_timer: false,
             options,
         }
+    }
+
+    /// Returns the marker for inner layers.
+    pub(crate) fn marker(&self) -> NestedMarker {
+        let nesting = self.options.as_ref().and_then(CallOptions::nesting);
+        nesting.map(|nesting| nesting.own.clone()).unwrap_or_default().set()
     }
 
     /// Creates the context of a call without options, but with an optional deadline.

@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 use crate::call::clock::{Instant, sleep_until};
 
 use super::clock;
-use super::observe::{Event, Observer};
+use super::observe::{Event, Observer, notify};
 use super::options::CallOptions;
 
 /// The data that is needed to record the end of a call, stored in the response body.
@@ -108,7 +108,7 @@ impl Finish {
     pub(crate) fn notify_broke_off(&self, code: u16) {
         if let Some(observer) = self.client.observer() {
             let event = Event::BrokeOff { attempts: self.attempts, code };
-            observer.on_event(&self.destination, &event);
+            notify(observer, &self.destination, &event);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reattempt_core::{Failure, Proof, StopReason};
 
-use super::observe::{Event, Observer};
+use super::observe::{Event, Observer, notify};
 use super::protocol::Protocol;
 use super::report::{AttemptOutcome, AttemptReport, Attempts, Report, Unopened};
 
@@ -77,7 +77,7 @@ impl CallLog {
     /// Notifies the observer of an event.
     pub(crate) fn notify(&self, observer: &Observing, event: &Event<'_>) {
         if let Some(observer) = observer {
-            observer.on_event(&self.destination, event);
+            notify(&**observer, &self.destination, event);
         }
     }
 

@@ -25,6 +25,7 @@ pub mod late_answers;
 pub(crate) mod layer_terms;
 pub(crate) mod log;
 pub(crate) mod method;
+pub(crate) mod nesting;
 pub(crate) mod observe;
 pub(crate) mod options;
 #[cfg(feature = "http")]

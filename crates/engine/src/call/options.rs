@@ -10,6 +10,7 @@ use reattempt_core::{Classification, Classifier, SharedSchedule, Verdict};
 
 use super::deadline::Deadline;
 use super::method::MethodOverrides;
+use super::nesting::Nesting;
 #[cfg(feature = "http")]
 use super::outcome::Outcome;
 use super::report::ReportSlot;
@@ -84,6 +85,7 @@ struct OptionValues {
     #[cfg(feature = "http")]
     classifier: Option<SharedClassifier>,
     slot: Option<ReportSlot>,
+    nesting: Option<Nesting>,
 }
 
 impl CallOptions {
@@ -200,6 +202,30 @@ impl CallOptions {
         self.set(|settings| settings.slot = None)
     }
 
+    /// Coordinates the call with other layers' calls on the way of a request that has no extensions of its own. Inserts
+    /// the markers for the layers inside, and returns the options with those of this call.
+    #[doc(hidden)]
+    #[cfg(feature = "http")]
+    pub fn nested_in(self, extensions: &mut http::Extensions) -> Self {
+        let nesting = extensions.get::<Nesting>().map(Nesting::inside).unwrap_or_default();
+        extensions.insert(nesting.clone());
+        self.set(|settings| settings.nesting = Some(nesting))
+    }
+
+    /// Gives `to` the markers of `from`, which are those outside the call.
+    #[doc(hidden)]
+    #[cfg(feature = "http")]
+    pub fn restore_nesting(from: &http::Extensions, to: &mut http::Extensions) {
+        match from.get::<Nesting>().cloned() {
+            Some(outside) => drop(to.insert(outside)),
+            None => drop(to.remove::<Nesting>()),
+        }
+    }
+
+    pub(crate) fn nesting(&self) -> Option<&Nesting> {
+        self.own.as_ref()?.nesting.as_ref()
+    }
+
     /// Fills in missing options from the handle's.
     pub(crate) fn or(self, handle: &Self) -> Self {
         let own = match (self.own, &handle.own) {
@@ -294,6 +320,7 @@ impl OptionValues {
             #[cfg(feature = "http")]
             classifier,
             slot: self.slot.clone().or_else(|| handle.slot.clone()),
+            nesting: self.nesting.clone().or_else(|| handle.nesting.clone()),
         }
     }
 }

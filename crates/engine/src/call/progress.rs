@@ -22,7 +22,7 @@ use super::settings::Settings;
 use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::errors::chain;
-use crate::call::observe::Event;
+use crate::call::observe::{Event, notify};
 use crate::call::protocol::Protocol;
 use crate::call::random::CallRandom;
 use crate::call::report::{AttemptOutcome, Report};
@@ -327,7 +327,7 @@ pub(crate) fn report_end<'a, P: Protocol, Strategy: Schedule, B>(
         if stop == StopReason::Succeeded {
             // A call that succeeds on the first attempt has only this event.
             let endpoint = endpoint.and_then(EndpointId::name);
-            observer.on_event(&destination(), &end_event(number, stop, endpoint.as_deref()));
+            notify(&**observer, &destination(), &end_event(number, stop, endpoint.as_deref()));
             return None;
         }
     }

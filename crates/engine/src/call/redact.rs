@@ -6,7 +6,8 @@ use std::fmt;
 #[cfg(feature = "http")]
 use http::HeaderMap;
 
-/// Returns `text` without the userinfo, query and fragment of any URL in it.
+/// Returns `text` without the userinfo, query and fragment of any URL in it, and without the userinfo of any host in it
+/// that has no scheme (`user:password@host`).
 ///
 /// Each byte is read only a few times, because a peer may control much of the text.
 pub fn redacted(text: &str) -> String {
@@ -19,6 +20,16 @@ pub fn redacted(text: &str) -> String {
     out
 }
 
+/// Returns a value that is no valid URL, host or key, for an error. Everything up to the last `@` may be a credential,
+/// and so may everything after a `?` or `#`.
+pub fn redacted_input(text: &str) -> String {
+    let scheme = text.split_once("://").map_or("", |(scheme, _)| &text[..scheme.len() + 3]);
+    let scheme = if scheme.contains(['@', '?', '#']) { "" } else { scheme };
+    let rest = text.rsplit_once('@').map_or(&text[scheme.len()..], |(_, address)| address);
+    let (rest, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    redacted(&[scheme, rest].concat()) + if query.is_empty() { "" } else { "?..." }
+}
+
 /// Returns `true` if a URL ends at this character.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '<' | '>')
@@ -26,9 +37,16 @@ pub(super) fn ends_word(c: char) -> bool {
 
 /// Appends a word to `out`. Everything after its first query is treated as part of that query.
 fn redact_word(word: &str, out: &mut String) {
+    if !word.contains("://") && word.contains('@') {
+        // What comes before is punctuation of the text around.
+        let begin = word.find(|c: char| c.is_alphanumeric()).unwrap_or(0);
+        out.extend([&word[..begin], without_userinfo(&word[begin..])]);
+        return;
+    }
     let (mut rest, mut query) = (word, "");
     let mut ends: &[char] = &['/', '?', '#'];
     while let Some((before, after)) = rest.split_once("://") {
+        let after = if ends.len() > 1 { without_userinfo(after) } else { after };
         let (authority, path) = after.split_at(after.find(ends).unwrap_or(after.len()));
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         out.extend([before, "://", host]);
@@ -44,6 +62,19 @@ fn redact_word(word: &str, out: &mut String) {
         // The surrounding text may, for example, close a parenthesis.
         let closing = query.trim_end_matches([')', ']', '}', '\'', '`', ',', ';', ':', '.']);
         out.extend(["?...", &query[closing.len().max(1)..]]);
+    }
+}
+
+/// Returns the text after the userinfo of the host that it begins with. A password may contain any character: what
+/// follows a colon and is no port belongs to one, if an `@` follows.
+fn without_userinfo(text: &str) -> &str {
+    let (authority, rest) = text.split_at(text.find(['/', '?', '#']).unwrap_or(text.len()));
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let has_password = || !authority.contains('[') && authority.split_once(':').is_some_and(|(_, port)| !is_port(port));
+    match (authority.rfind('@'), rest.rfind('@')) {
+        (_, Some(at)) if has_password() && !rest[..at].contains("://") => &rest[at + 1..],
+        (Some(at), _) => &text[at + 1..],
+        (None, _) => text,
     }
 }
 
@@ -75,7 +106,7 @@ mod tests {
     #[cfg(feature = "http")]
     use http_body_util::Full;
 
-    use super::redacted;
+    use super::{redacted, redacted_input};
     #[cfg(feature = "http")]
     use crate::protocol::{Added, CloneRequest, Http, Replay, Saved};
 
@@ -111,6 +142,21 @@ mod tests {
     }
 
     #[test]
+    fn invalid_input_keeps_its_host() {
+        for (text, expected) in [
+            ("one example", "one example"),
+            ("user:pa ss@one example", "one example"),
+            ("https://user:pa/ss@one example/a?token#b", "https://one example/a?..."),
+            ("one.example?token=t", "one.example?..."),
+            ("a@b://c", "b://c"),
+            ("?a://b", "?..."),
+            ("", ""),
+        ] {
+            assert_eq!(redacted_input(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn url_in_a_text_keeps_host_and_path() {
         for (text, expected) in [
             ("no URL: a?b=c", "no URL: a?b=c"),
@@ -126,6 +172,15 @@ mod tests {
             ("://?", "://?..."),
             ("://", "://"),
             ("http://u@é/ü?ö)", "http://é/ü?...)"),
+            ("user:pass@one.example:80/a", "one.example:80/a"),
+            ("(user:pass@one.example), `token@two`", "(one.example), `two`"),
+            ("no user:pa/ss@one.example/a", "no one.example/a"),
+            ("no user:pa?s@s@one.example", "no one.example"),
+            ("http://user:pa/ss@one.example/a", "http://one.example/a"),
+            ("http://user:pa#ss@one.example/a?b", "http://one.example/a?..."),
+            ("one.example/a/@b one.example:80/@b", "one.example/a/@b one.example:80/@b"),
+            ("http://[::1]:80/@b", "http://[::1]:80/@b"),
+            ("@ a@ @b", "  @b"),
         ] {
             assert_eq!(redacted(text), expected, "{text}");
         }

@@ -1,9 +1,7 @@
 //! The parts of a new request that affect its call: overrides, a deadline and an outer layer's marker.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use super::deadline::Deadline;
+use super::nesting::NestedMarker;
 use super::options::CallOptions;
 
 /// The options, deadline and marker in a new request's extensions and headers.
@@ -68,19 +66,3 @@ pub struct AttemptNumber(pub u32);
 /// The marker in a hedge's extensions: inner guards must not make it wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Impatient;
-
-/// The marker in a request's extensions which shows that an outer layer already retries the request.
-#[derive(Debug, Clone, Default)]
-pub struct NestedMarker(Arc<AtomicBool>);
-
-impl NestedMarker {
-    /// Records that the inner layer gave up.
-    pub(crate) fn give_up(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Returns `true` if an inner layer gave up since the last call.
-    pub(crate) fn take_given_up(&self) -> bool {
-        self.0.swap(false, Ordering::AcqRel)
-    }
-}

@@ -14,7 +14,7 @@ use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
 use crate::call::frame::Frame;
 use crate::call::layer_terms::LayerTerms;
-use crate::call::observe::Event;
+use crate::call::observe::{Event, notify};
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
@@ -133,7 +133,7 @@ where
         if let (Some(observer), true) = (&settings.observer, opening.hedges()) {
             let reason = StopReason::DeadlineExceeded;
             let event = Event::GaveUp { attempts: 0, reason };
-            observer.on_event(&settings.protocol.destination_of(P::view(&request)), &event);
+            notify(&**observer, &settings.protocol.destination_of(P::view(&request)), &event);
         }
         return ResponseFuture::late(late);
     }

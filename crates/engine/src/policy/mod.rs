@@ -241,7 +241,9 @@ where
     /// then leaves all retries to the outer one. An inner layer without this setting still retries. If it gives up, it
     /// records this in the marker, and the outer layer stops too.
     ///
-    /// This works only with `http::Request`. Reqwest requests have no public extensions for the marker.
+    /// This works with `http::Request`, and between the middlewares of `reattempt-reqwest-middleware`. Between two
+    /// layers around a `reqwest::Client` it has no effect, because reqwest's requests have no public extensions for the
+    /// marker.
     pub fn nested(self, nested: bool) -> Self {
         self.set(|settings| settings.nested = nested)
     }

@@ -2,9 +2,9 @@
 
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
+use crate::call::nesting::NestedMarker;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
-use crate::call::request_terms::NestedMarker;
 
 /// The reason why another attempt is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

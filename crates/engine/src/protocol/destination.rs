@@ -66,7 +66,7 @@ fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
 }
 
 #[inline(never)]
-fn normalized<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
+pub(super) fn normalized<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
     let (host, port) = match address.rsplit_once(':') {
         // In an IPv6 address without a port, the last colon is inside the brackets.

@@ -7,7 +7,7 @@ use http::{Extensions, Method, Request};
 use reattempt_control::bounded_name;
 
 use super::destination::default_destination;
-use super::settings::Destination;
+use super::settings::DestinationRule;
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
 use crate::call::attempt_terms::AttemptTerms;
 use crate::call::deadline::{Deadline, earlier};
@@ -261,8 +261,8 @@ impl RequestProtocol for Http {
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
         let destination = match &self.destination {
             None => default_destination(request, self.by_host),
-            Some(Destination::OfRequest(destination)) => destination(request),
-            Some(Destination::OfUri(destination)) => match request.uri() {
+            Some(DestinationRule::OfRequest(destination)) => destination(request),
+            Some(DestinationRule::OfUri(destination)) => match request.uri() {
                 Some(Cow::Borrowed(uri)) => destination(uri),
                 Some(Cow::Owned(uri)) => destination(&uri).into_owned().into(),
                 None => default_destination(request, false),

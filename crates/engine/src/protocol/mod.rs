@@ -23,6 +23,8 @@ use crate::call::errors::chain;
 #[doc(hidden)]
 pub use crate::call::finish::Finish;
 use crate::call::in_use;
+#[doc(hidden)]
+pub use crate::call::nesting::NestedMarker;
 use crate::call::options::CallOptions;
 pub(crate) use crate::call::outcome::Outcome;
 pub use crate::call::protocol::Protocol;
@@ -30,7 +32,7 @@ pub(crate) use crate::call::protocol::sealed;
 use crate::call::report::Report;
 pub(crate) use crate::call::request_terms::AttemptNumber;
 #[doc(hidden)]
-pub use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
+pub use crate::call::request_terms::{RequestTerms, RetrySafety};
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
@@ -45,6 +47,7 @@ pub(crate) mod facts;
 pub(crate) mod failed;
 pub(crate) mod fallback_body;
 pub(crate) mod message;
+pub(crate) mod named_destination;
 pub(crate) mod origin;
 pub(crate) mod proof;
 pub(crate) mod protocol_setters;
@@ -72,6 +75,7 @@ pub(crate) use facts::terms_of;
 pub use facts::{ReadRequest, RequestProtocol};
 pub(crate) use message::DrainBody;
 pub use message::SavedRequest;
+pub use named_destination::{AsDestination, Destination};
 #[doc(hidden)]
 pub use origin::Origin;
 #[doc(hidden)]

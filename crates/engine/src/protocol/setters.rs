@@ -148,7 +148,7 @@ macro_rules! message_setters {
             F: for<'a> Fn(&'a http::Uri) -> std::borrow::Cow<'a, str> + Send + Sync + 'static,
         {
             self.$http().destination =
-                Some($crate::protocol::settings::Destination::OfUri(std::sync::Arc::new(destination)));
+                Some($crate::protocol::settings::DestinationRule::OfUri(std::sync::Arc::new(destination)));
             self
         }
 
@@ -175,7 +175,7 @@ macro_rules! message_setters {
                 + 'static,
         {
             self.$http().destination =
-                Some($crate::protocol::settings::Destination::OfRequest(std::sync::Arc::new(destination)));
+                Some($crate::protocol::settings::DestinationRule::OfRequest(std::sync::Arc::new(destination)));
             self
         }
 

@@ -31,7 +31,7 @@ const REFUSED_STREAM: u32 = 7;
 
 /// The caller's function that determines a destination.
 #[derive(Clone)]
-pub(crate) enum Destination {
+pub(crate) enum DestinationRule {
     OfUri(Arc<OfUri>),
     OfRequest(Arc<OfRequest>),
 }
@@ -88,7 +88,7 @@ pub struct Http {
     pub(crate) generate_keys: bool,
     /// `true` if an `Idempotency-Key` makes a request repeatable.
     pub(crate) trust_keys: bool,
-    pub(crate) destination: Option<Destination>,
+    pub(crate) destination: Option<DestinationRule>,
     /// `true` if the `Host` header is the destination of a request without an authority.
     pub(crate) by_host: bool,
     /// `true` if the inner client follows redirects; `None` to detect that.

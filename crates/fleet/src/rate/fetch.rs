@@ -4,9 +4,9 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
-use std::thread;
 use std::time::Duration;
 
+use reattempt_core::user_code;
 use tokio::time::{Instant, timeout};
 
 use super::outage::LONGEST;
@@ -98,15 +98,16 @@ impl Fetch {
         is_alone
     }
 
-    /// Notifies the observer if the process has begun or ceased to be alone. Not while the thread unwinds, because a
-    /// second panic would abort the process.
+    /// Notifies the observer if the process has begun or ceased to be alone.
     fn report(&self, event: &FleetRateEvent<'_>) {
-        let Some(observer) = self.shared.observer.as_ref().filter(|_| !thread::panicking()) else { return };
-        let is_alone = !matches!(event, FleetRateEvent::Shared);
-        let was_alone = std::mem::replace(&mut self.portion.supply().is_reported, is_alone);
-        if is_alone != was_alone {
-            observer(&self.portion.name, event);
-        }
+        let Some(observer) = &self.shared.observer else { return };
+        user_code::notify(|| {
+            let is_alone = !matches!(event, FleetRateEvent::Shared);
+            let was_alone = std::mem::replace(&mut self.portion.supply().is_reported, is_alone);
+            if is_alone != was_alone {
+                observer(&self.portion.name, event);
+            }
+        });
     }
 }
 

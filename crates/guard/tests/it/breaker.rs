@@ -215,7 +215,7 @@ async fn attempt_timeout_inside_opens_the_breaker() {
 #[tokio::test(start_paused = true)]
 async fn refusal_further_in_is_unsent_outside() {
     let (outer, inner) = (Recorder::default(), timeless().consecutive_failures(5));
-    inner.isolate("one.example");
+    inner.isolate("one.example").unwrap();
     let client = ServiceBuilder::new()
         .layer(GuardLayer::classified(judge_all, outer.clone()))
         .layer(GuardLayer::http(inner))

@@ -1,12 +1,15 @@
 //! Tests of the ends of tickets: exactly once, however the attempt ends.
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
 use reattempt::guard::GuardLayer;
+use reattempt::guard::contract::{Admit, Arrival, End, Guard};
 use reattempt::{Deadline, RetryLayer, RetryPolicy};
 use reattempt_testing_layers::calls::{Act, ONE, Server, With, get, ms};
 use reattempt_testing_layers::guard::{Recorder, attempt};
@@ -104,6 +107,34 @@ async fn panic_in_the_attempt_ends_the_ticket() {
     let call = client.send(Request::get(ONE).body(Empty::new()).unwrap());
     assert!(AssertUnwindSafe(call).catch_unwind().await.is_err());
     assert_eq!(recorder.log(), ["admitted", "abandoned"]);
+}
+
+/// A guard's panic reaches the caller. While the thread unwinds, it would abort the process, so it ends at the attempt.
+// G-11, trap 72
+#[tokio::test(start_paused = true)]
+async fn guard_panics_while_unwinding() {
+    struct Panics;
+    impl Guard for Panics {
+        type Ticket = ();
+        fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
+            Admit::Admitted(())
+        }
+        fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
+            resume_unwind(Box::new("the guard's"))
+        }
+    }
+    let client = GuardLayer::http(Panics).layer(Server::by(|_, _| Act::Hang));
+    for (unwinds, fault) in [(false, "the guard's"), (true, "the caller's")] {
+        let mut call = Box::pin(client.send(attempt(ONE)));
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let dropped = catch_unwind(AssertUnwindSafe(|| {
+            let _call = call;
+            if unwinds {
+                resume_unwind(Box::new("the caller's"));
+            }
+        }));
+        assert_eq!(dropped.unwrap_err().downcast_ref::<&str>(), Some(&fault));
+    }
 }
 
 // G-11

@@ -11,6 +11,7 @@
 mod auto_traits;
 mod bodies;
 mod breaker;
+mod destinations;
 mod ending;
 mod grpc;
 mod limits;

@@ -41,7 +41,7 @@ async fn wait_that_cannot_end_takes_no_tokens() {
     assert_eq!(refused(5, Duration::ZERO).await, Ok(()));
     assert_eq!(refused(2, ms(199)).await, Err(Reason::WaitTooLong));
     assert_eq!(refused(2, ms(200)).await, Ok(()));
-    limit.set_limit(QUEUE, Limit::per_second(0));
+    limit.set_limit(QUEUE, Limit::per_second(0)).unwrap();
     assert_eq!(refused(1, Duration::MAX).await, Err(Reason::WaitTooLong), "they never come");
 }
 

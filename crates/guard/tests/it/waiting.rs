@@ -78,7 +78,7 @@ async fn queued_call_meets_a_breaker_opened_since() {
     let client = GuardLayer::http((breaker.clone(), queue.clone())).layer(server.clone());
     let call = tokio::spawn(client.send(attempt(ONE)));
     tokio::time::sleep(ms(100)).await;
-    breaker.isolate("one.example");
+    breaker.isolate("one.example").unwrap();
     queue.release();
     let error = call.await.unwrap().unwrap_err();
     assert_eq!(error.downcast_ref::<Refused>().unwrap().reason(), Reason::Isolated);

@@ -69,6 +69,11 @@ impl Conditions {
         Self { destination, methods, path, words }
     }
 
+    /// Returns the host in lower case, without a final dot.
+    pub(super) fn host(&self) -> Option<&str> {
+        self.destination.as_ref().map(|server| &*server.host)
+    }
+
     /// Returns `true` if all conditions match this request.
     pub(super) fn matches(&self, request: RequestView<'_>) -> bool {
         (self.methods.is_empty() || self.methods.iter().any(|method| method == request.method()))

@@ -4,7 +4,8 @@
 #[derive(Debug, Clone)]
 pub(super) struct Destination {
     scheme: Option<String>,
-    host: String,
+    /// In lower case, without a final dot.
+    pub(super) host: String,
     port: Option<u16>,
 }
 
@@ -19,7 +20,7 @@ fn usual_port(scheme: Option<&str>) -> Option<u16> {
 
 /// Splits an authority into its host, in brackets for an IPv6 address, and its port. Returns `None` for an invalid
 /// port.
-fn split(authority: &str) -> Option<(&str, Option<u16>)> {
+pub(super) fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
     match address.rsplit_once(':') {
         // In an IPv6 address without a port, the last colon is inside the brackets.

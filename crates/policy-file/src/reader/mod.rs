@@ -32,6 +32,7 @@ mod node;
 mod policy;
 mod problem;
 mod route;
+pub(crate) mod route_index;
 mod schedule;
 mod schema;
 #[cfg(feature = "toml")]

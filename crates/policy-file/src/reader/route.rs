@@ -31,6 +31,14 @@ pub struct Route {
 }
 
 impl Route {
+    pub(super) fn host(&self) -> Option<&str> {
+        self.conditions.host()
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.conditions.path.as_ref()
+    }
+
     /// Returns `true` if the route matches this request.
     ///
     /// Paths are compared exactly as sent, without normalizing percent-encoding or letter case.

@@ -72,6 +72,30 @@ async fn route_matches_its_policy_applies() {
     assert_eq!(ledger.count(), 1);
 }
 
+/// A route finds its server in every form in which a person writes it, and a text that is no server is an error.
+// field 26
+#[tokio::test(start_paused = true)]
+async fn destination_is_found_in_every_form() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    let text = |form: &str| {
+        format!(
+            "[twice]\nmax_attempts = 2\nbudget = \"none\"\n[[routes]]\ndestination = \"{form}\"\npolicy = \"twice\"\n"
+        )
+    };
+    for form in ["orders.example", "Orders.Example.", "orders.example:443", "HTTPS://orders.example:443/"] {
+        folder.write(text(form));
+        let client = client(&load(&folder).0.layer(), ledger.server(503));
+        client.send(get("https://orders.example./1")).await.unwrap();
+        assert_eq!(ledger.count(), 2, "{form}");
+        client.send(get("https://other.example/1")).await.unwrap();
+        assert_eq!(ledger.count(), 3, "{form}: by default, there are 3 attempts");
+    }
+    for form in ["", " orders.example", "https://orders.example/v1", "a@orders.example", "orders.example:port", "::1"] {
+        folder.write(text(form));
+        assert!(PolicyFileOptions::new().unwatched().load(folder.file()).is_err(), "{form}");
+    }
+}
+
 /// A profile brings its service's classification with it, and its limit on the server's delay.
 #[tokio::test(start_paused = true)]
 async fn profile_classifies_its_service() {

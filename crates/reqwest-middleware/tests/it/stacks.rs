@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Extensions;
 #[cfg(feature = "opentelemetry")]
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
 #[cfg(feature = "opentelemetry")]
@@ -19,7 +20,8 @@ use reattempt::standard::StandardLayer;
 use reattempt::telemetry::HttpTelemetry;
 use reattempt::{CallOptions, Http, PeekBodyLayer, RetryBudget};
 use reattempt_reqwest_middleware::{CallError, ChainLayer, ReattemptMiddleware};
-use reqwest_middleware::ClientBuilder;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 use tokio::time::Instant;
 use tower::ServiceBuilder;
 
@@ -83,6 +85,50 @@ async fn options_pass_a_guard_before_the_retries() {
 }
 
 /// The retry goes to the server that the call has not tried.
+/// Nested middlewares send what nested layers send, whatever is between them.
+// trap 28
+#[tokio::test(start_paused = true)]
+async fn nested_middlewares_multiply_no_attempts() {
+    let three = |nested| ReattemptMiddleware::new(policy().nested(nested));
+    let guard = || ReattemptMiddleware::new(GuardLayer::http(CircuitBreaker::rate()));
+    for (outer, between, inner, attempts) in
+        [(true, None, true, 3), (true, None, false, 3), (false, None, true, 9), (true, Some(false), true, 3)]
+    {
+        let server = Server::statuses([503; 99]);
+        let mut client = ClientBuilder::new(reqwest::Client::new()).with(three(outer)).with(guard());
+        if let Some(nested) = between {
+            client = client.with(three(nested));
+        }
+        let client = client.with(three(inner)).with(server.clone()).build();
+        for calls in 1..=2 {
+            let response = client.get(URL).send().await.unwrap();
+            let seen = server.seen().len();
+            assert_eq!((response.status().as_u16(), seen), (503, calls * attempts), "{outer} {between:?} {inner}");
+        }
+    }
+}
+
+/// A middleware between two nested ones may send the request anew. Neither it nor the next call of the same extensions
+/// finds a marker that is not its own.
+// trap 28
+#[tokio::test(start_paused = true)]
+async fn markers_stay_inside_their_call() {
+    struct Twice;
+    #[async_trait::async_trait]
+    impl Middleware for Twice {
+        async fn handle(&self, request: Request, extensions: &mut Extensions, next: Next<'_>) -> Result<Response> {
+            let copy = request.try_clone().unwrap();
+            next.clone().run(copy, extensions).await?;
+            next.run(request, extensions).await
+        }
+    }
+    let server = Server::statuses([503; 99]);
+    let nested = || ReattemptMiddleware::new(policy().nested(true));
+    let client = ClientBuilder::new(reqwest::Client::new()).with(Twice).with(nested()).with(Twice).with(nested());
+    client.with(server.clone()).build().get(URL).send().await.unwrap();
+    assert_eq!(server.seen().len(), 2 * 3 * 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn retries_go_to_another_endpoint() {
     const SERVERS: [&str; 2] = ["http://one.example", "http://two.example"];

@@ -17,6 +17,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resume};
+use reattempt_core::user_code;
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
@@ -113,13 +114,16 @@ impl<R: LimitRule> MovingPlaces<R> {
         }
     }
 
-    /// Closes the window at the end of a call. The call's place is freed even if the user's rule panics.
+    /// Closes the window at the end of a call. The call's place is freed even if the user's rule panics. While the
+    /// thread unwinds, the window stays open, and the next call closes it.
     #[cold]
     #[inline(never)]
     fn close_for(&self, note: PlaceNote, now: Duration) {
-        let place = FreedOnPanic { places: &self.places, note, now };
-        self.close(now);
-        mem::forget(place);
+        user_code::notify(|| {
+            let place = FreedOnPanic { places: &self.places, note, now };
+            self.close(now);
+            mem::forget(place);
+        });
     }
 
     fn close(&self, now: Duration) {

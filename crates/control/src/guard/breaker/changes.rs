@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
+use reattempt_core::user_code;
+
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// The state of a circuit breaker.
@@ -84,16 +86,18 @@ impl Changes {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Delivers waiting changes, unless another thread, or a caller further up this thread's stack, is already doing
-    /// so.
+    /// Delivers waiting changes, unless the thread unwinds, or another thread or a caller further up this thread's
+    /// stack is already doing so.
     pub(crate) fn deliver(&self, callback: &Callback) {
-        // A change pushed during a delivery is delivered in the next round.
-        while self.begin() {
-            let delivering = Delivering(self);
-            while let Some(change) = delivering.0.next() {
-                callback(&change);
+        user_code::notify(|| {
+            // A change pushed during a delivery is delivered in the next round.
+            while self.begin() {
+                let delivering = Delivering(self);
+                while let Some(change) = delivering.0.next() {
+                    callback(&change);
+                }
             }
-        }
+        });
     }
 
     fn begin(&self) -> bool {

@@ -28,11 +28,10 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
-use std::thread;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
-use reattempt_core::{Recommended, ServerHint, Warning};
+use reattempt_core::{Recommended, ServerHint, Warning, user_code};
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
@@ -356,7 +355,7 @@ impl Circuit {
         let rules = self.rules();
         // A second panic would abort the process, so no user code runs while the thread unwinds.
         let outcome = match end {
-            End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
+            End::Judged { .. } if user_code::is_unwinding() => Outcome::Abandoned,
             _ => self.ask_user(*note, Outcome::Abandoned, now, || rules.outcome(end)),
         };
         let (asked, after) = match end {
@@ -374,11 +373,10 @@ impl Circuit {
         self.notify();
     }
 
-    /// Delivers waiting changes. While the thread unwinds, they wait for the next call, because a second panic would
-    /// abort the process.
+    /// Delivers waiting changes. While the thread unwinds, they wait for the next call.
     #[inline]
     fn notify(&self) {
-        if self.changes().any() && !thread::panicking() {
+        if self.changes().any() {
             self.deliver();
         }
     }

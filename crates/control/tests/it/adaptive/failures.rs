@@ -3,13 +3,23 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
+use reattempt_control::{AdaptiveLimit, AdaptiveTicket, LimitRule, LimitWindow};
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume};
 
 use super::{Server, calls, end_call, limit_of};
 use crate::guards::{HOST, NOW, SECOND, admit, at, wait};
 
 const SERVED: End = End::judged(Health::Served, Duration::ZERO);
+
+/// A rule that panics.
+#[derive(Debug, Clone)]
+struct Unwinding;
+
+impl LimitRule for Unwinding {
+    fn next_limit(&mut self, _: f64, _: &LimitWindow) -> f64 {
+        std::panic::resume_unwind(Box::new("the user's own bug"))
+    }
+}
 
 /// A rule that always returns the same limit.
 #[derive(Debug, Clone)]
@@ -176,13 +186,6 @@ fn a_rule_may_use_the_limit() {
 // G-11
 #[test]
 fn a_rule_that_unwinds_frees_the_place() {
-    #[derive(Clone)]
-    struct Unwinding;
-    impl LimitRule for Unwinding {
-        fn next_limit(&mut self, _: f64, _: &LimitWindow) -> f64 {
-            std::panic::panic_any("the user's own bug")
-        }
-    }
     for at_head in [true, false] {
         let limit = AdaptiveLimit::new(Unwinding);
         let limit = if at_head { limit.release_at_head(true) } else { limit };
@@ -194,6 +197,29 @@ fn a_rule_that_unwinds_frees_the_place() {
         assert_eq!((usage.limit, usage.in_flight, usage.past_head), (20, 0, 0));
         calls(&limit, 10, &SERVED, at(1500));
     }
+}
+
+/// A rule runs for the next call and not while the thread unwinds, because a second panic would abort the process.
+// G-11, trap 72
+#[test]
+fn a_rule_is_not_called_while_unwinding() {
+    struct Ending<'a>(&'a AdaptiveLimit<Unwinding>, Option<AdaptiveTicket<Unwinding>>);
+    impl Drop for Ending<'_> {
+        fn drop(&mut self) {
+            end_call(self.0, self.1.take().unwrap(), &SERVED, at(1000));
+        }
+    }
+    let limit = AdaptiveLimit::new(Unwinding);
+    calls(&limit, 60, &SERVED, NOW);
+    let ending = Ending(&limit, Some(admit(&limit, at(1000)).unwrap()));
+    let unwinding = std::panic::AssertUnwindSafe(move || {
+        let _ending = ending;
+        std::panic::panic_any("the caller's own bug");
+    });
+    assert!(std::panic::catch_unwind(unwinding).is_err());
+    assert_eq!(limit.usage_at(HOST, at(1000)).in_flight, 0);
+    let ending = std::panic::AssertUnwindSafe(|| calls(&limit, 1, &SERVED, at(1000)));
+    assert!(std::panic::catch_unwind(ending).is_err(), "the next call closes the window");
 }
 
 /// A clock that goes back or stands still does not close a window.

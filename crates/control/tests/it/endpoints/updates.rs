@@ -115,6 +115,45 @@ fn panicking_service_changes_nothing() {
     assert_eq!(view(&set, "y", ms(2)).in_flight, 0);
 }
 
+/// The function that makes services may update the set. Its update comes first.
+// E-10
+#[test]
+fn update_inside_make_comes_first() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    // On a thread of its own, because a deadlock must fail the test.
+    std::thread::spawn(move || {
+        let set = set_of(0);
+        let mut made = Vec::new();
+        let make = |name: &str| {
+            if name == "a" {
+                set.update([(0, "b"), (0, "c")], |_| (), ms(1));
+            }
+            made.push(name.to_owned());
+        };
+        set.update([(0, "a"), (0, "b"), (0, "c")], make, ms(1));
+        let names: Vec<_> = set.view(ms(1)).iter().map(|view| view.name.to_string()).collect();
+        done.send((names, made))
+    });
+    let (names, made) = is_done.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    assert_eq!((names, made), (["a", "b", "c"].map(String::from).into(), ["a", "b", "c"].map(String::from).into()));
+}
+
+/// An endpoint that another update removes while services are made is made again.
+// E-10
+#[test]
+fn endpoint_removed_meanwhile_is_made() {
+    let set = set_of(0);
+    set.update([(0, "a")], |_| (), ms(0));
+    let mut made = Vec::new();
+    let make = |name: &str| {
+        set.update([(0, "x")], |_| (), ms(1));
+        made.push(name.to_owned());
+    };
+    set.update([(0, "a"), (0, "b")], make, ms(1));
+    assert_eq!(made, ["b", "a"]);
+    assert_eq!(set.view(ms(1)).len(), 2);
+}
+
 /// A subset has the given number of endpoints of each tier, different ones for each seed. An update changes few
 /// endpoints other than the removed ones.
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::guard::Refused;
-use reattempt_core::{Proof, Rounded, StopReason};
+use reattempt_core::{Proof, Rounded, StopReason, user_code};
 
 use crate::call::report::{At, AttemptOutcome};
 
@@ -84,8 +84,9 @@ pub enum Event<'a> {
 
 /// An observer of all events of all calls.
 ///
-/// An observer runs on the task that polls the call, without any lock held, and must not block. Every `Fn(&str,
-/// &Event)` is an observer.
+/// An observer runs on the task that polls the call, without any lock held, and must not block. If it panics, the panic
+/// reaches the caller. It is not notified while the thread unwinds, because a second panic would abort the process.
+/// Every `Fn(&str, &Event)` is an observer.
 ///
 /// ```
 /// use reattempt::RetryPolicy;
@@ -109,13 +110,18 @@ impl<F: Fn(&str, &Event<'_>) + Send + Sync> Observer for F {
     }
 }
 
+/// Notifies an observer of an event, unless the thread unwinds.
+pub fn notify(observer: &dyn Observer, destination: &str, event: &Event<'_>) {
+    user_code::notify(|| observer.on_event(destination, event));
+}
+
 /// Adds an observer, which is notified after the existing ones.
 pub fn add_observer(observers: &mut Option<Arc<dyn Observer>>, observer: impl Observer + 'static) {
     *observers = Some(match observers.take() {
         None => Arc::new(observer),
         Some(first) => Arc::new(move |destination: &str, event: &Event<'_>| {
-            first.on_event(destination, event);
-            observer.on_event(destination, event);
+            notify(&*first, destination, event);
+            notify(&observer, destination, event);
         }),
     });
 }

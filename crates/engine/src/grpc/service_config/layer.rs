@@ -7,7 +7,7 @@ use reattempt_grpc::{RetryThrottle, ServiceConfigHandle};
 use tower_layer::Layer;
 
 use super::Client;
-use crate::call::observe::{Event, Observer};
+use crate::call::observe::{Event, Observer, notify};
 use crate::call::options::CallOptions;
 use crate::grpc::Grpc;
 use crate::hedge::HedgePolicy;
@@ -172,8 +172,8 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         let of_retries = Arc::new(observer);
         let of_hedges = Arc::clone(&of_retries);
-        self.retries(|retries| retries.observe(move |destination, event| of_retries.on_event(destination, event)))
-            .hedges(|hedges| hedges.observe(move |destination, event| of_hedges.on_event(destination, event)))
+        self.retries(|retries| retries.observe(move |destination, event| notify(&*of_retries, destination, event)))
+            .hedges(|hedges| hedges.observe(move |destination, event| notify(&*of_hedges, destination, event)))
     }
 
     /// Adds a closure as an observer. Its first argument, the call's destination, is empty unless the generated client

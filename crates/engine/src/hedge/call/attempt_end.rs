@@ -1,7 +1,7 @@
 //! The end of an attempt: its outcome is classified, and either ends the call or leads to other attempts.
 
 use crate::call::clock::Instant;
-use crate::call::observe::Event;
+use crate::call::observe::{Event, notify};
 use std::error::Error;
 use std::io;
 use std::ops::ControlFlow;
@@ -82,7 +82,7 @@ impl<T: CallTypes> HedgeDriver<T> {
                 let of_evidence = sorted.evidence.and_then(|evidence| evidence.proof());
                 let proof = facts.undone.map(Proof::from).or(of_evidence).unwrap_or(Proof::NotSent);
                 let event = Event::WillReplace { attempt: number, proof };
-                self.with_destination(|destination| observer.on_event(destination, &event));
+                self.with_destination(|destination| notify(&**observer, destination, &event));
             }
             self.replace(number, result);
             return ControlFlow::Continue(());
@@ -275,7 +275,7 @@ impl<T: CallTypes> HedgeDriver<T> {
         if let Some(observer) = &self.shared.policy.settings.observer {
             let endpoint = self.endpoint(number);
             let event = Event::AttemptFailed { attempt: number, outcome: &outcome, endpoint: endpoint.as_deref() };
-            self.with_destination(|destination| observer.on_event(destination, &event));
+            self.with_destination(|destination| notify(&**observer, destination, &event));
         }
         // A call that ends with its first attempt needs no log, unless the caller reads its report.
         let alone = self.running.is_none() && sorted.event.ends().is_some();

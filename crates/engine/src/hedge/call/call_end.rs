@@ -12,6 +12,7 @@ use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
 use crate::call::late_answers::leave;
 use crate::call::log::end_event;
+use crate::call::observe::notify;
 use crate::call::report::{AttemptOutcome, Report};
 use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
@@ -112,7 +113,7 @@ impl<T: CallTypes> HedgeDriver<T> {
         if let Some(observer) = &settings.observer {
             let endpoint = winner.and_then(|winner| self.endpoint(winner));
             let event = end_event(attempts, stop, endpoint.as_deref());
-            self.with_destination(|destination| observer.on_event(destination, &event));
+            self.with_destination(|destination| notify(&**observer, destination, &event));
         }
         let report = self.take_report((attempts, winner), stop, first);
         let settings = &self.shared.policy.settings;

@@ -172,7 +172,7 @@ where
     start.saves |= start.context.saves(&settings.limits);
     start.needs_key = start.saves && settings.protocol.needs_key(view);
     start.context.keyed = start.needs_key;
-    start.marker = (start.saves && settings.nested).then(NestedMarker::default);
+    start.marker = (start.saves && settings.nested).then(|| start.context.marker());
     start
 }
 

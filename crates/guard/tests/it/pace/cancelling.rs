@@ -73,11 +73,11 @@ async fn call_not_sent_gives_its_turn_back() {
     tokio::time::advance(ms(100)).await;
     let before = client.guard().0.responsive().metrics();
 
-    breaker.isolate("one.example");
+    breaker.isolate("one.example").unwrap();
     let error = call(&mut client).await.unwrap_err();
     assert_eq!(error.downcast_ref::<Refused>().unwrap().guard(), GuardKind::CIRCUIT_BREAKER);
     assert_eq!(client.guard().0.responsive().metrics(), before, "it was not sent");
-    breaker.close("one.example");
+    breaker.close("one.example").unwrap();
     call(&mut client).await.unwrap();
     assert_eq!(server.arrivals(), [0, 100, 200].map(ms), "its turn was there again");
 }

@@ -1,6 +1,7 @@
 //! Tests of the events that observers receive, one by one.
 
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData};
+use std::task::{Context, Waker};
 
 use http::Request;
 use reattempt::{Deadline, RetryLayer};
@@ -158,6 +159,35 @@ async fn no_token_left() {
     let lines = of_status(503, policy.clone(), get()).await;
     assert_eq!(lines.last().unwrap(), "one.example: gave up after 2 attempts: the retry budget is exhausted");
     assert_eq!(of_status(503, policy, get()).await, [FAILED.to_owned(), gave_up("the retry budget is exhausted")]);
+}
+
+/// A call that a destructor polls while the thread unwinds notifies no observer, because a second panic would abort the
+/// process. Otherwise the observer's panic reaches the caller.
+// trap 72
+#[tokio::test(start_paused = true)]
+async fn unwinding_call_notifies_no_observer() {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    struct Polls<F: Future + Unpin>(F);
+    impl<F: Future + Unpin> Drop for Polls<F> {
+        fn drop(&mut self) {
+            let polled = std::pin::Pin::new(&mut self.0).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_ready());
+        }
+    }
+    let fault = |unwinds: bool, status: u16| {
+        let policy = policy().max_attempts(1).observe(|_, _| resume_unwind(Box::new("the observer's")));
+        let call = Box::pin(RetryLayer::new(policy).layer(Server::statuses([status])).oneshot(get()));
+        let dropped = catch_unwind(AssertUnwindSafe(|| {
+            let _polls = Polls(call);
+            if unwinds {
+                resume_unwind(Box::new("the caller's"));
+            }
+        }));
+        *dropped.unwrap_err().downcast::<&str>().unwrap()
+    };
+    for status in [200, 503] {
+        assert_eq!((fault(false, status), fault(true, status)), ("the observer's", "the caller's"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

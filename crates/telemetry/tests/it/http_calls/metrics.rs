@@ -78,6 +78,8 @@ async fn labels_are_bounded() {
     let reader = Reader::new();
     let telemetry = telemetry(&reader).max_servers(2);
     let client = telemetry.around(policy()).layer(replies(&[Reply::Status(200)]));
+    // A name that is too long for a host takes no place of a server.
+    client.clone().oneshot(get(&format!("http://{}", "l".repeat(256)))).await.unwrap();
     for uri in ["http://a", "http://A:80", "https://[::B]:8443", "http://c", "http://d", "/no-server"] {
         client.clone().oneshot(get(uri)).await.unwrap();
     }
@@ -88,7 +90,7 @@ async fn labels_are_bounded() {
     };
     let expected = [
         line(labels("GET", "server.address=::b server.port=8443"), 1),
-        line(labels("GET", "server.address=_OTHER"), 3),
+        line(labels("GET", "server.address=_OTHER"), 4),
         line(labels("GET", "server.address=a server.port=80"), 2),
         line(labels("_OTHER", "server.address=a server.port=80"), 1),
     ];
