@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ const MANY: usize = 100;
 /// ```
 pub struct EndpointSet<T> {
     roster: ArcSwap<Roster<T>>,
+    /// `true` if the roster has several tiers. It guards no other data, so `Relaxed` is enough.
+    tiered: AtomicBool,
     ejections: Mutex<Ejections<T>>,
     ejects: bool,
     subset: Option<(NonZeroUsize, u64)>,
@@ -121,6 +124,7 @@ impl<T> EndpointSet<T> {
     pub fn new() -> Self {
         Self {
             roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new(), false)),
+            tiered: AtomicBool::new(false),
             ejections: Mutex::new(Ejections::new()),
             ejects: true,
             subset: None,
@@ -171,7 +175,7 @@ impl<T> EndpointSet<T> {
     /// Returns `true` if the set has several tiers.
     #[inline]
     pub fn is_tiered(&self) -> bool {
-        self.roster.load().is_tiered()
+        self.tiered.load(Ordering::Relaxed)
     }
 
     /// Records the end of an attempt, as a guard's method of this name does.
@@ -327,7 +331,9 @@ impl<T> EndpointSet<T> {
         let mut ejections = self.lock();
         ejections.expire(at);
         change(&mut ejections);
-        let old = self.roster.swap(Arc::new(ejections.update_roster(at, &mut events)));
+        let roster = ejections.update_roster(at, &mut events);
+        self.tiered.store(roster.is_tiered(), Ordering::Relaxed);
+        let old = self.roster.swap(Arc::new(roster));
         drop(ejections);
         drop(old);
         (!events.is_empty()).then(|| events.into())

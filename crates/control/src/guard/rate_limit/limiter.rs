@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::guard::{Admit, Arrival, GuardKind, Quota, Reason, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Quota, Reason, Refused, Resume};
 
 use super::super::time::nanos;
 use super::super::usual_latency::UsualLatency;
@@ -248,6 +248,13 @@ impl Limiter {
         }
         state.tokens.follow(u64::from(quota.remaining) * TOKEN, until, trial_interval);
         Some(state.queue.first())
+    }
+
+    /// Follows the wait that a server requests with a refusal: it has no quota left.
+    #[inline(never)]
+    pub(crate) fn follow_wait(&self, end: &End, now: Duration) {
+        let quota = end.requested_wait().map(|wait| Quota::new(0, wait));
+        quota.and_then(|quota| self.follow(quota, now)).into_iter().for_each(Wakers::wake);
     }
 
     /// Adopts new settings. A destination's own rate or burst is kept.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::guard::{Admit, Arrival, End, Quota, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, End, Health, Quota, Refused, Resume};
 use reattempt_core::{Recommended, Warning};
 
 use super::guard_type::guard;
@@ -233,11 +233,7 @@ impl State for Limiter {
             End::Judged { quota: Some(quota), .. } => {
                 self.follow(quota, now).into_iter().for_each(Wakers::wake);
             }
-            End::Judged { .. } => {
-                // A server that refuses the call and requests a wait has no quota left.
-                let quota = end.requested_wait().map(|wait| Quota::new(0, wait));
-                quota.and_then(|quota| self.follow(quota, now)).into_iter().for_each(Wakers::wake);
-            }
+            End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => self.follow_wait(end, now),
             _ => {}
         }
         None

@@ -40,10 +40,13 @@ impl Late {
 
     /// Sends the attempt by calling `send` in its frame.
     pub fn send<R>(&self, send: impl FnOnce() -> R) -> R {
-        let mut frame =
-            Frame::late(self.deadline, self.terms.as_ref().map(|(terms, since)| terms.after(since.elapsed())));
-        let Some(deferred) = &self.deferred else { return send() };
-        frame.pick_after(deferred.trail.as_deref().unwrap_or(const { &Trail::new() }));
+        let terms = self.terms.as_ref().map(|(terms, since)| terms.after(since.elapsed()));
+        let Some(deferred) = &self.deferred else {
+            let _frame = Frame::late(self.deadline, terms);
+            return send();
+        };
+        let trail = deferred.trail.as_deref().unwrap_or(const { &Trail::new() });
+        let mut frame = Frame::next(trail, self.deadline, terms);
         let sent = send();
         // Only the first pick is recorded.
         let _ = deferred.slot.set(frame.close());

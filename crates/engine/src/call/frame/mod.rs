@@ -108,6 +108,12 @@ impl Innermost {
         }
     }
 
+    /// Returns `true` if the frame has a deadline or terms.
+    #[inline]
+    fn has_terms(&self) -> bool {
+        self.deadline.get().is_some() || !matches!(self.opened.get(), Opened::Unknown)
+    }
+
     fn replace_slot(&self, slot: Option<Slot>) -> Option<Slot> {
         self.slot.replace(slot.map(ManuallyDrop::new)).map(ManuallyDrop::into_inner)
     }
@@ -180,23 +186,36 @@ impl Frame {
 
     /// Opens the frame of an attempt after those to the endpoints in `trail`. It may be sent from a poll.
     pub(crate) fn next(trail: &Trail, deadline: Option<Instant>, terms: Option<LayerTerms>) -> Self {
-        let mut frame = Self::late(deadline, terms);
-        frame.pick_after(trail);
-        frame
+        match in_use::ENDPOINTS.is_begun() {
+            true => Self::open_late(deadline, terms, Some(trail)),
+            false => Self::late(deadline, terms),
+        }
     }
 
-    /// Opens the frame of an attempt again, because it may be sent in a poll.
+    /// Opens the frame of an attempt again, because it may be sent in a poll. There is a set of endpoints.
     pub(crate) fn again(trail: &Trail) -> Self {
-        let mut frame = Self(Some(OuterFrame::default()));
-        frame.pick_after(trail);
-        frame
+        let mut outer = OuterFrame::default();
+        outer.pick_after(trail);
+        Self(Some(outer))
     }
 
     /// Opens the frame of an attempt that is sent from a poll. The deadline of whoever polls does not apply to it.
+    #[inline]
     pub fn late(deadline: Option<Instant>, terms: Option<LayerTerms>) -> Self {
+        if deadline.is_none() && terms.is_none() && !INNERMOST.with(Innermost::has_terms) {
+            return Self(None);
+        }
+        Self::open_late(deadline, terms, None)
+    }
+
+    #[inline(never)]
+    fn open_late(deadline: Option<Instant>, terms: Option<LayerTerms>, trail: Option<&Trail>) -> Self {
         let mut outer = OuterFrame::default();
         outer.end_at(deadline, Opened::Unknown);
         outer.terms = terms.map(replace_terms);
+        if let Some(trail) = trail {
+            outer.pick_after(trail);
+        }
         Self(Some(outer))
     }
 
@@ -247,21 +266,6 @@ impl Frame {
             }
         })
     }
-
-    /// Lets this frame get the attempt's pick. Without a set of endpoints, there is none.
-    fn pick_after(&mut self, trail: &Trail) {
-        if let Some(outer) = &mut self.0
-            && in_use::ENDPOINTS.is_begun()
-        {
-            outer.pick();
-            if !trail.is_new() {
-                outer.trail = Some(INNERMOST.with(|innermost| {
-                    innermost.picks.set(Picks::Next);
-                    innermost.trail.replace(*trail)
-                }));
-            }
-        }
-    }
 }
 
 impl OuterFrame {
@@ -275,6 +279,16 @@ impl OuterFrame {
     fn pick(&mut self) {
         let picks = |innermost: &Innermost| (innermost.picks.replace(Picks::First), innermost.replace_slot(None));
         self.picks = Some(INNERMOST.with(picks));
+    }
+
+    fn pick_after(&mut self, trail: &Trail) {
+        self.pick();
+        if !trail.is_new() {
+            self.trail = Some(INNERMOST.with(|innermost| {
+                innermost.picks.set(Picks::Next);
+                innermost.trail.replace(*trail)
+            }));
+        }
     }
 
     #[inline]
