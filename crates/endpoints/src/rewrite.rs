@@ -79,16 +79,24 @@ impl<B> Rewrite for Request<B> {
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(to.scheme.clone());
         parts.authority = Some(to.authority.clone());
-        let (from, rest) = uri.path().split_at_checked(prefix).unwrap_or_default();
-        stays_below(from, rest, to)?;
-        parts.path_and_query = if *from == *to.prefix {
-            uri.path_and_query().cloned()
-        } else {
-            Some(PathAndQuery::try_from(joined(&to.prefix, rest, uri.query())).map_err(|_| too_long(to))?)
+        parts.path_and_query = match prefix == 0 && to.prefix.is_empty() {
+            true => uri.path_and_query().cloned(),
+            false => path_below(uri, prefix, to)?,
         };
         *self.uri_mut() = Uri::from_parts(parts).map_err(|_| too_long(to))?;
         Ok(())
     }
+}
+
+/// Returns the path of a request below an endpoint's prefix.
+#[inline(never)]
+fn path_below(uri: &Uri, prefix: usize, to: &BaseUrl) -> Result<Option<PathAndQuery>, EndpointsError> {
+    let (from, rest) = uri.path().split_at_checked(prefix).unwrap_or_default();
+    stays_below(from, rest, to)?;
+    if *from == *to.prefix {
+        return Ok(uri.path_and_query().cloned());
+    }
+    PathAndQuery::try_from(joined(&to.prefix, rest, uri.query())).map(Some).map_err(|_| too_long(to))
 }
 
 #[cfg(feature = "reqwest")]

@@ -18,12 +18,12 @@ pin_project! {
     pub(super) struct Checked<B> {
         #[pin]
         opened: SyncWrapper<B>,
-        progress: Progress,
+        check: LengthCheck,
     }
 }
 
-/// What a [`Checked`] body has read so far.
-struct Progress {
+/// The length of a body, and the part of it that was read.
+struct LengthCheck {
     /// The length in bytes, or `None` if it is unknown.
     length: Option<u64>,
     /// The number of bytes that the opened body has returned.
@@ -51,7 +51,7 @@ impl<B: Body> Checked<B> {
             _ => {
                 return Ok(Self {
                     opened: SyncWrapper::new(opened),
-                    progress: Progress { length, read: 0, last: None, trailers: None, over: false },
+                    check: LengthCheck { length, read: 0, last: None, trailers: None, over: false },
                 });
             }
         };
@@ -65,32 +65,32 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for Checked<B> {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         let this = self.project();
-        let (mut opened, progress) = (this.opened.get_pin_mut(), this.progress);
+        let (mut opened, check) = (this.opened.get_pin_mut(), this.check);
         loop {
-            if let Some(trailers) = progress.trailers.take() {
+            if let Some(trailers) = check.trailers.take() {
                 return Poll::Ready(Some(Ok(trailers)));
             }
             let data = match ready!(opened.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => data,
-                    Err(trailers) => return Poll::Ready(Some(progress.end_with(trailers))),
+                    Err(trailers) => return Poll::Ready(Some(check.end_with(trailers))),
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(read_error(error.into())))),
-                None => return Poll::Ready(progress.end()),
+                None => return Poll::Ready(check.end()),
             };
-            progress.read = progress.read.saturating_add(length_of(&data));
+            check.read = check.read.saturating_add(length_of(&data));
             let ended = opened.is_end_stream();
-            match progress.length {
-                Some(expected) if progress.read > expected => {
-                    return Poll::Ready(Some(Err(progress.mismatch(expected))));
+            match check.length {
+                Some(expected) if check.read > expected => {
+                    return Poll::Ready(Some(Err(check.mismatch(expected))));
                 }
-                Some(expected) if progress.read == expected && !ended => {
+                Some(expected) if check.read == expected && !ended => {
                     if !data.is_empty() {
-                        progress.last = Some(data);
+                        check.last = Some(data);
                     }
                 }
                 length => {
-                    progress.over = ended && length.is_none_or(|expected| progress.read == expected);
+                    check.over = ended && length.is_none_or(|expected| check.read == expected);
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
             }
@@ -98,18 +98,18 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for Checked<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        let Progress { over, last, trailers, .. } = &self.progress;
+        let LengthCheck { over, last, trailers, .. } = &self.check;
         *over && last.is_none() && trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let Progress { length, read, last, .. } = &self.progress;
+        let LengthCheck { length, read, last, .. } = &self.check;
         let returned = read - last.as_ref().map_or(0, length_of);
         hint_of(length.map(|length| length.saturating_sub(returned)))
     }
 }
 
-impl Progress {
+impl LengthCheck {
     /// Returns the last data, or an error if bytes are missing.
     fn end(&mut self) -> Option<Result<Frame<Bytes>, UploadError>> {
         self.over = true;

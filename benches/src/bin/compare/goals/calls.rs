@@ -12,8 +12,9 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         goals: &[
             // The aim would need 130 instructions less. A third of the cost is a copy of eight headers.
-            // The frame of endpoints (about 40) and the view of a request took it from 0.95.
-            goal(Instructions, Times(1.02, TOWER)).aim(0.85),
+            // The frame of endpoints (about 40) and the view of a request took it from 0.95, and the slot for an
+            // endpoint that is picked late and a body that is opened anew from 1.02 (20).
+            goal(Instructions, Times(1.03, TOWER)).aim(0.85),
             goal(Allocations, AtMost(0.0)),
             goal(Time, Shown(TOWER)),
         ],
@@ -126,7 +127,8 @@ pub(super) const LINES: &[Line] = &[
         row: "fleet",
         title: "first-time success, template, a budget that processes share",
         ours: "ours",
-        goals: &[goal(Instructions, Above(5.0, "ours-local")), goal(Allocations, AtMost(0.0))],
+        // Its code is the same as the local budget's until the 16th call. The difference is in how it was compiled.
+        goals: &[goal(Instructions, Above(12.0, "ours-local")), goal(Allocations, AtMost(0.0))],
     },
     Line {
         part: CALLS,
@@ -270,7 +272,7 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours-fixed",
         // The former goals, 0.31 and 0.37, were those of a call that was answered at its first poll and not hedged. The
         // settings and the start that hedged calls share with retried ones cost 3 and 5 %.
-        goals: &[goal(Instructions, Times(0.85, &["tower-hedge"]))],
+        goals: &[goal(Instructions, Times(0.87, &["tower-hedge"]))],
     },
     Line {
         part: LAYERS,
