@@ -56,7 +56,7 @@ async fn main() -> Result<(), BoxError> {
     // The breaker opened after five failures in a row, and nothing has been sent since.
     assert_eq!(seen.load(Ordering::Relaxed), 5);
     assert!(refusals >= 3);
-    assert_eq!(breaker.state(&server.to_string()), BreakerState::Open);
+    assert_eq!(breaker.state(server.to_string()), BreakerState::Open);
 
     // The first probe fails, then the server recovers.
     let mut response = client.send(get()?).await;

@@ -59,7 +59,7 @@ async fn main() -> Result<(), BoxError> {
     }
     let error = client.send(get("well")?).await.err().ok_or("the breaker is open")?;
     assert!(error.is::<Refused>());
-    println!("the breaker is {}", breaker.state(&server.to_string()));
+    println!("the breaker is {}", breaker.state(server.to_string()));
     Ok(())
 }
 

@@ -74,7 +74,7 @@ impl Server {
     }
 
     fn in_flight(&self) -> u32 {
-        self.bulkhead.usage(&self.address.to_string()).in_flight
+        self.bulkhead.usage(self.address.to_string()).in_flight
     }
 }
 
@@ -144,7 +144,7 @@ async fn hyper_upgrade_holds_no_place() {
     let response = client.send(request.body(Empty::new()).unwrap()).await.unwrap();
     assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
     let mut stream = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
-    assert_eq!(bulkhead.usage(&address.to_string()).in_flight, 0);
+    assert_eq!(bulkhead.usage(address.to_string()).in_flight, 0);
     stream.write_all(b"line").await.unwrap();
     let mut line = [0; 4];
     timeout(Duration::from_secs(20), stream.read_exact(&mut line)).await.unwrap().unwrap();

@@ -170,7 +170,7 @@ async fn handshakes_pass_the_standard_stack() {
         assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
         let stream = switched(response).await;
         assert!(endpoints.view().iter().all(|server| server.in_flight == 0));
-        assert_eq!(bulkhead.usage(&well.to_string()).in_flight, 0);
+        assert_eq!(bulkhead.usage(well.to_string()).in_flight, 0);
         echoes(stream).await;
     }
 }
@@ -202,7 +202,7 @@ async fn tunnel_is_retried_with_proof() {
         }
         assert_eq!(response.status(), StatusCode::OK);
         let stream = switched(response).await;
-        assert_eq!(bulkhead.usage(&server.to_string()).in_flight, 0);
+        assert_eq!(bulkhead.usage(server.to_string()).in_flight, 0);
         echoes(stream).await;
     }
 }

@@ -8,8 +8,8 @@ impl PolicyFile {
     /// Creates the layer that reads response bodies as the file's `[[bodies]]` describe. It belongs inside the file's
     /// other layer, directly around the client. The conditions of a section are compared with the request that is sent.
     ///
-    /// It is the layer of [`PolicyFileOptions::bodies`], or a default one without that option. Responses that no
-    /// section covers have its settings.
+    /// It is the layer of [`PolicyFileOptions::bodies`](crate::PolicyFileOptions::bodies), or a default one without
+    /// that option. Responses that no section covers have its settings.
     ///
     /// ```no_run
     /// use http_body_util::Full;

@@ -183,7 +183,7 @@ async fn empty_post_is_sent_once_if_hop_is_unmade() {
 async fn replaced_body_proves_nothing() {
     for body in ["pay", ""] {
         for script in [&[false][..], &[false, true]] {
-            let server = Server::by(|_, head| match &*head.uri.path() {
+            let server = Server::by(|_, head| match head.uri.path() {
                 "/" => Act::from(307).header("location", "/done"),
                 _ => ConnectionRefused.into(),
             });
