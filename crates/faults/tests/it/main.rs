@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "record")]
+mod any_script;
 mod chances;
 mod http1;
 #[cfg(feature = "http2")]

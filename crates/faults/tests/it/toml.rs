@@ -132,3 +132,20 @@ fn wrong_script_file_is_named() {
     std::fs::write(&path, "[[step]]\nfault = \"hang\"").unwrap();
     equal(Script::from_file(&path).unwrap(), [ServiceFault::Hang].into());
 }
+
+/// Each text that a script can be cut into or changed to. The fuzz target `scripts` in `fuzz/` runs the same function.
+#[cfg(feature = "record")]
+#[test]
+fn cut_or_changed_script_has_a_defined_end() {
+    const FULL: &str = "may-remain = true\notherwise = { status = 503 }\n\
+        step = [{ fault = \"hang\", from-ms = 1, to-ms = 2, always = true }, { fault = { error = \"timed-out\" } },\n\
+        { fault = { break = { direction = \"read\", after = 7, how = { drip = 9 } } }, times = 2 }]\n\
+        chances = { seed = 7, per = { period-ms = 5 }, faults = [{ per-mille = 10, fault = \"hang\" }] }\n\
+        recording = { calls-ms = [1, 2], end-ms = 9 }";
+    for (at, _) in FULL.char_indices() {
+        crate::any_script::check(&FULL[..at]);
+        for other in ["\"", "{", "0", "-", "999999999999999999999", "é"] {
+            crate::any_script::check(&format!("{}{other}{}", &FULL[..at], &FULL[at + 1..]));
+        }
+    }
+}

@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod any_config;
 mod descriptors;
 mod details;
 mod service_config;

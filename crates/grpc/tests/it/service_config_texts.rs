@@ -1,34 +1,12 @@
-//! Tests that any text gives a service config or errors with paths, in time linear in its length.
+//! Tests that any text gives a service config or errors with paths, in time linear in its length. The fuzz target
+//! `configs` in `fuzz/` runs the same function.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use reattempt_grpc::{ServiceConfig, ServiceConfigReader};
+use reattempt_grpc::ServiceConfig;
 
-/// Reads a text in both modes, and inspects the results.
-fn look(text: &str) {
-    let readers = [ServiceConfigReader::default(), ServiceConfig::lenient()];
-    let [strict, lenient] = readers.map(|reader| reader.parse(text));
-    for result in [&strict, &lenient] {
-        match result {
-            Ok(config) => {
-                for path in ["", "/", "/a/b", "/service/method", "/ä/ö/", text] {
-                    config.for_method(path);
-                }
-            }
-            Err(errors) => {
-                assert!(errors.iter().count() > 0);
-                assert_eq!(errors.to_string().lines().count(), errors.iter().count(), "{errors}");
-                assert!(errors.iter().all(|error| !error.reason().is_empty()));
-            }
-        }
-    }
-    if let Ok(config) = strict {
-        assert_eq!(lenient.unwrap(), config, "the lenient reader takes more, and nothing otherwise");
-    }
-    let bytes = ServiceConfig::read(text.as_bytes());
-    assert_eq!(bytes.is_ok(), ServiceConfig::parse(text).is_ok());
-}
+use crate::any_config::look;
 
 const FULL: &str = r#"{
   "loadBalancingConfig": [{"round_robin": {}}],

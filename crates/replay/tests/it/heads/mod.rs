@@ -1,7 +1,9 @@
-//! Request heads that are decoded from bytes. The fuzz target `head` in `fuzz/` runs the same function.
+//! Request heads that are decoded from bytes. The fuzz targets `head` and `range` in `fuzz/` run the
+//! same functions.
 
 mod head;
 mod input;
+mod range;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,5 +21,11 @@ proptest! {
     #[test]
     fn head_any_request_is_restored(data in vec(any::<u8>(), 0..400)) {
         head::check(&data);
+    }
+
+    // field 28
+    #[test]
+    fn any_range_is_taken_only_where_it_fits(data in vec(any::<u8>(), 0..200)) {
+        range::check(&data);
     }
 }
