@@ -17,7 +17,7 @@ mod planning;
 mod replaying;
 mod storming;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
