@@ -43,8 +43,9 @@ pub fn release(code: impl FnOnce()) {
     }
 }
 
+/// Calls code whose panic ends here.
 #[cold]
-fn contain(code: impl FnOnce()) {
+pub(crate) fn contain(code: impl FnOnce()) {
     #[cfg(feature = "std")]
     // The code owns what it captures, or its owner is being dropped.
     drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)));

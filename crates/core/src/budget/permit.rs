@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-use crate::user_code::release;
+use crate::user_code::{contain, is_unwinding};
 
 /// The issuer of a permit, which is notified when a granted retry ends or is not sent.
 ///
@@ -96,15 +96,19 @@ impl PermitIssuer for Both {
 impl Tokens {
     #[inline]
     fn give_back(&mut self) {
-        if let Some(issuer) = self.issuer.take() {
-            release(|| issuer.give_back_owned(self.cost));
+        match self.issuer.take() {
+            Some(issuer) if is_unwinding() => contain(move || issuer.give_back_owned(self.cost)),
+            Some(issuer) => issuer.give_back_owned(self.cost),
+            None => {}
         }
     }
 
     #[inline]
     fn on_retry_end(&mut self, succeeded: bool) {
-        if let Some(issuer) = self.issuer.take() {
-            release(|| issuer.on_owned_retry_end(self.cost, succeeded));
+        match self.issuer.take() {
+            Some(issuer) if is_unwinding() => contain(move || issuer.on_owned_retry_end(self.cost, succeeded)),
+            Some(issuer) => issuer.on_owned_retry_end(self.cost, succeeded),
+            None => {}
         }
     }
 
