@@ -53,7 +53,7 @@ async fn paused_clients_decide_alone() {
     let Some(server) = Server::start(&[]).await else { return };
     let budget = budget(server.url());
     assert!(retry(&budget).await);
-    server.command(&["CLIENT", "PAUSE", "1000", "ALL"]);
+    server.command(&["CLIENT", "PAUSE", "4000", "ALL"]);
     retries_withheld(&budget).await;
     assert!(budget.stats().late + budget.stats().failed > 0);
     returns(&budget).await;
