@@ -43,9 +43,8 @@ pub fn release(code: impl FnOnce()) {
     }
 }
 
-/// Calls code whose panic ends here.
 #[cold]
-pub(crate) fn contain(code: impl FnOnce()) {
+fn contain(code: impl FnOnce()) {
     #[cfg(feature = "std")]
     // The code owns what it captures, or its owner is being dropped.
     drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)));

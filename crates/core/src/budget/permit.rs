@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-use crate::user_code::{contain, is_unwinding};
+use crate::user_code::release;
 
 /// The issuer of a permit, which is notified when a granted retry ends or is not sent.
 ///
@@ -61,11 +61,11 @@ trait Issuer: PermitIssuer {
 
 impl<I: PermitIssuer> Issuer for I {
     fn give_back_owned(self: Arc<Self>, cost: u32) {
-        self.give_back(cost);
+        release(|| self.give_back(cost));
     }
 
     fn on_owned_retry_end(self: Arc<Self>, cost: u32, succeeded: bool) {
-        self.on_retry_end(cost, succeeded);
+        release(|| self.on_retry_end(cost, succeeded));
     }
 }
 
@@ -96,19 +96,15 @@ impl PermitIssuer for Both {
 impl Tokens {
     #[inline]
     fn give_back(&mut self) {
-        match self.issuer.take() {
-            Some(issuer) if is_unwinding() => contain(move || issuer.give_back_owned(self.cost)),
-            Some(issuer) => issuer.give_back_owned(self.cost),
-            None => {}
+        if let Some(issuer) = self.issuer.take() {
+            issuer.give_back_owned(self.cost);
         }
     }
 
     #[inline]
     fn on_retry_end(&mut self, succeeded: bool) {
-        match self.issuer.take() {
-            Some(issuer) if is_unwinding() => contain(move || issuer.on_owned_retry_end(self.cost, succeeded)),
-            Some(issuer) => issuer.on_owned_retry_end(self.cost, succeeded),
-            None => {}
+        if let Some(issuer) = self.issuer.take() {
+            issuer.on_owned_retry_end(self.cost, succeeded);
         }
     }
 
