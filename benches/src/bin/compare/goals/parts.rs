@@ -77,7 +77,7 @@ pub(super) const LINES: &[Line] = &[
         ours: "ours",
         // Each take here finds the bucket full. So it is counted as not full, and uncounted when the token is back. A
         // path for shared buckets alone took 64 (see the credit).
-        goals: &[goal(Instructions, AtMost(150.0))],
+        goals: &[goal(Instructions, AtMost(155.0))],
     },
     Line {
         part: BUDGETS,
