@@ -17,9 +17,9 @@ pub trait Rewrite {
     #[doc(hidden)]
     fn prefix_in(&self, base: &BaseUrl) -> Option<usize>;
 
-    /// Returns `true` if the request has a path.
+    /// Returns the path. It does not start with a slash if the request has none.
     #[doc(hidden)]
-    fn has_path(&self) -> bool;
+    fn path(&self) -> &str;
 
     /// Returns the host and the port, for an error.
     #[doc(hidden)]
@@ -57,7 +57,7 @@ impl<B> Rewrite for Request<B> {
     fn prefix_in(&self, base: &BaseUrl) -> Option<usize> {
         let uri = self.uri();
         let authority = uri.authority().map(|authority| authority.as_str());
-        if !self.has_path() {
+        if !self.path().starts_with('/') {
             return None;
         }
         base.prefix_in(uri.scheme_str(), authority, uri.path())
@@ -65,8 +65,8 @@ impl<B> Rewrite for Request<B> {
 
     /// CONNECT targets and `*` have no path.
     #[inline]
-    fn has_path(&self) -> bool {
-        self.uri().path().starts_with('/')
+    fn path(&self) -> &str {
+        self.uri().path()
     }
 
     fn authority(&self) -> &str {
@@ -106,8 +106,8 @@ impl Rewrite for reqwest::Request {
         base.prefix_in(Some(url.scheme()), Some(url.authority()), url.path())
     }
 
-    fn has_path(&self) -> bool {
-        !self.url().cannot_be_a_base()
+    fn path(&self) -> &str {
+        self.url().path()
     }
 
     fn authority(&self) -> &str {

@@ -14,7 +14,7 @@ use reattempt_guard::wall::Shared;
 use reattempt_guard::{OwnEnd, Pass};
 use tower_service::Service;
 
-use super::base_url::BaseUrl;
+use super::base_url::{BaseUrl, has_dots};
 use super::guard::{EMPTY, EndpointGuard};
 use super::rewrite::Rewrite;
 use super::{EndpointsError, ForeignHosts};
@@ -99,14 +99,17 @@ where
 }
 
 impl EndpointGuard<BaseUrl> {
-    /// Returns what to do with a request that has another base URL. One to a server of the set passes.
+    /// Returns what to do with a request that has another base URL. One to a server of the set passes, unless its path
+    /// leaves that server's prefix.
     #[cold]
     fn treat_foreign(&self, request: &impl Rewrite) -> Result<ForeignHosts, EndpointsError> {
         let foreign = self.settings.foreign;
-        if foreign == ForeignHosts::Pass || self.set.any(|server| request.prefix_in(server).is_some()) {
+        let leaves = |server: &BaseUrl| !server.prefix.is_empty() && has_dots(request.path());
+        let is_for = |server: &BaseUrl| request.prefix_in(server).is_some() && !leaves(server);
+        if foreign == ForeignHosts::Pass || self.set.any(is_for) {
             return Ok(ForeignHosts::Pass);
         }
-        if foreign == ForeignHosts::Base && request.has_path() {
+        if foreign == ForeignHosts::Base && request.path().starts_with('/') {
             return Ok(ForeignHosts::Base);
         }
         Err(EndpointsError::foreign(request.authority()))

@@ -111,6 +111,10 @@ async fn prefix_is_not_left() {
             let text = error.downcast_ref::<EndpointsError>().unwrap().to_string();
             assert!(text.contains("is not left by a path with `.` or `..`"), "{target}: {text}");
         }
+        // A server of the set is not foreign, but its prefix is not left either.
+        let target = format!("http://one:81/api/{rest}");
+        let error = sent(layer(Some(ForeignHosts::Refuse)), Method::GET, &target).await.unwrap_err();
+        assert!(error.downcast_ref::<EndpointsError>().is_some_and(EndpointsError::is_foreign), "{target}: {error}");
         // Without a prefix, there is nothing to leave.
         let target = format!("/{rest}");
         assert_eq!(sent(whole(), Method::GET, &target).await.unwrap(), [format!("http://one{target}")]);
