@@ -49,6 +49,7 @@ mod budget;
 mod call;
 mod classification;
 mod combinators;
+mod combined;
 mod config_error;
 mod decide;
 pub mod event;
@@ -71,6 +72,8 @@ pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
 pub use call::{Account, Call, CallEnd, CallSchedule, Decision, MOST_MOVES};
 pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays};
+#[doc(hidden)]
+pub use combined::{Combined, Contradiction};
 pub use config_error::ConfigError;
 pub use decide::{FailedAttempt, StopReason, Terms};
 pub use evidence::{Evidence, Fault, Proof, Signs, Work};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::{EndpointEvent, EndpointSet};
-use reattempt_core::Warning;
-use reattempt_engine::wall::no_time_for_attempts;
+use reattempt_core::{Combined, Warning};
 
 use super::random;
 
@@ -65,7 +64,7 @@ impl Settings {
     }
 
     pub(super) fn validate(&self) -> Vec<Warning> {
-        self.attempt_timeout.and_then(no_time_for_attempts).into_iter().collect()
+        Combined { attempt_timeout: self.attempt_timeout, ..Combined::default() }.validate()
     }
 }
 

@@ -11,7 +11,7 @@ pub use crate::call::observe::{add_observer, notify};
 pub use crate::call::progress::{Granted, LastOutcome, Progress};
 pub use crate::call::random::Seed;
 pub use crate::call::redact::{redacted, redacted_input};
-pub use crate::call::settings::{Settings, no_time_for_attempts};
+pub use crate::call::settings::Settings;
 
 #[cfg(feature = "http")]
 pub use self::http::*;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::guard::Guard;
-use reattempt_core::{Classification, Warning};
+use reattempt_core::{Classification, Combined, Warning};
 use reattempt_engine::Http;
 use reattempt_engine::error::BoxedError;
 use reattempt_engine::observe::{Event, Observer};
 use reattempt_engine::protocol::{CloneRequest, RequestProtocol};
-use reattempt_engine::wall::{add_observer, no_time_for_attempts, protocol_setters};
+use reattempt_engine::wall::{add_observer, protocol_setters};
 use tower_layer::Layer;
 
 use super::service::Guarded;
@@ -174,8 +174,8 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
     /// assert_eq!(warnings[0].to_string(), "`limit` is 0 (recommended: at least 1, usually 64)");
     /// ```
     pub fn validate(&self) -> Vec<Warning> {
-        let none = self.shared.attempt_timeout.and_then(no_time_for_attempts);
-        self.guard().validate().into_iter().chain(none).collect()
+        let combined = Combined { attempt_timeout: self.shared.attempt_timeout, ..Combined::default() };
+        [self.guard().validate(), combined.validate()].concat()
     }
 
     /// Returns the settings that services share.

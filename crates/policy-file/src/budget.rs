@@ -74,6 +74,10 @@ impl Budget for Switched {
         self.budget.is_keyed()
     }
 
+    fn most_retries(&self, within: Duration) -> Option<u32> {
+        self.budget.most_retries(within)
+    }
+
     fn validate(&self) -> Vec<Warning> {
         self.budget.validate()
     }

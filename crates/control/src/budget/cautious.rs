@@ -125,6 +125,12 @@ pub(crate) enum Wants {
     Replacement,
 }
 
+/// Returns the most retries that a full bucket grants while no call succeeds.
+pub(crate) fn most_retries(capacity: u64) -> u32 {
+    let tokens = capacity / MILLIONTHS / TOKEN / u64::from(RETURNED);
+    tokens.min(ALLOWED_DOUBT) as u32
+}
+
 pub(crate) struct CautiousBucket {
     state: AtomicU64,
     /// No doubt and all tokens, at tick 0: the lowest full state.

@@ -72,6 +72,10 @@ impl Budget for RetryBudget {
         self.state.settings.max_destinations.is_some()
     }
 
+    fn most_retries(&self, within: Duration) -> Option<u32> {
+        self.state.settings.kind.most_retries(within)
+    }
+
     fn validate(&self) -> Vec<Warning> {
         self.state.settings.validate()
     }

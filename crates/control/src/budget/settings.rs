@@ -2,6 +2,8 @@
 //!
 //! Input: the user's floats and counts. Output: integers within their ranges.
 
+use std::time::Duration;
+
 use reattempt_core::{FailureKind, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, TOKEN, TokenRule};
@@ -110,6 +112,19 @@ impl Kind {
             Self::Unlimited | Self::Cautious(_) => None,
             Self::Tokens(_) | Self::Quota(..) => Some(BucketRule::Cautious(CAUTION)),
         }
+    }
+
+    /// Returns the most retries of one call while no call succeeds, starting with full buckets.
+    pub(super) fn most_retries(self, within: Duration) -> Option<u32> {
+        let (rule, costs) = match self {
+            Self::Unlimited => return None,
+            Self::Cautious(Caution { capacity, .. }) => return Some(cautious::most_retries(capacity)),
+            Self::Tokens(rule) => (rule, Costs::ONE),
+            Self::Quota(rule, costs) => (rule, costs),
+        };
+        let earned = rule.refill.saturating_mul(within.as_secs());
+        let retries = rule.capacity.saturating_add(earned) / (u64::from(costs.retry) * TOKEN);
+        u32::try_from(retries).ok()
     }
 
     /// Returns a warning if the share or the burst of retries is unusual. No range is recommended for a quota.

@@ -61,6 +61,11 @@ impl<A: Budget, B: Budget> Budget for (A, B) {
         self.0.is_keyed() || self.1.is_keyed()
     }
 
+    fn most_retries(&self, within: Duration) -> Option<u32> {
+        let both = [self.0.most_retries(within), self.1.most_retries(within)];
+        both.into_iter().flatten().min()
+    }
+
     fn validate(&self) -> Vec<Warning> {
         [self.0.validate(), self.1.validate()].concat()
     }

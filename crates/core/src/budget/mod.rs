@@ -103,6 +103,14 @@ pub trait Budget: Send + Sync + 'static {
         true
     }
 
+    /// Returns the most retries that a call gets within this time while no call succeeds, starting with a full budget.
+    /// Default: `None`, if that is not known or not limited.
+    ///
+    /// `validate` of a policy compares it with the maximum number of attempts.
+    fn most_retries(&self, within: Duration) -> Option<u32> {
+        None
+    }
+
     /// Returns a warning for each setting outside its recommended range. Default: no warnings.
     fn validate(&self) -> Vec<Warning> {
         Vec::new()
@@ -144,6 +152,10 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
 
     fn is_keyed(&self) -> bool {
         (**self).is_keyed()
+    }
+
+    fn most_retries(&self, within: Duration) -> Option<u32> {
+        (**self).most_retries(within)
     }
 
     fn validate(&self) -> Vec<Warning> {

@@ -48,6 +48,10 @@ impl<B: Budget> Budget for SpendOnly<B> {
         self.0.is_keyed()
     }
 
+    fn most_retries(&self, within: Duration) -> Option<u32> {
+        self.0.most_retries(within)
+    }
+
     fn validate(&self) -> Vec<Warning> {
         self.0.validate()
     }

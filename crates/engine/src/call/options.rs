@@ -137,7 +137,8 @@ impl CallOptions {
     ///
     /// This option applies only to retry policies that can interrupt an attempt: those with
     /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
-    /// Other policies and hedging ignore it.
+    /// Other policies, layers whose settings come from a config, and hedging ignore it. There, `attempt_timeout` of a
+    /// guard layer limits each attempt.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.set(|settings| settings.attempt_timeout = Some(timeout))

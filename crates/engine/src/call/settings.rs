@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::HeaderMap;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
-use reattempt_core::{Budget, Limits, Schedule, Warning};
+use reattempt_core::{Budget, Limits, Schedule};
 
 use crate::call::causes::Causes;
 #[cfg(feature = "http")]
@@ -141,10 +141,4 @@ impl<P: Protocol, Strategy: Send + Sync, B: Budget> Client for Settings<P, Strat
     fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         self.protocol.classify_trailers(trailers, options)
     }
-}
-
-/// Returns a warning for an attempt timeout of zero, which fails every attempt that does not complete immediately.
-pub fn no_time_for_attempts(timeout: Duration) -> Option<Warning> {
-    let warning = || Warning::new("attempt_timeout", format_args!("{timeout:?}"), "above 0");
-    timeout.is_zero().then(warning)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, Limits, Schedule, Warning};
+use reattempt_core::{Budget, Combined, Limits, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 
 use crate::call::observe;
@@ -29,7 +29,7 @@ pub use profile::Profile;
 #[cfg(feature = "http")]
 pub use stock::{StockDelay, StockPolicy};
 
-use crate::call::settings::{Settings, no_time_for_attempts};
+use crate::call::settings::Settings;
 
 /// A policy that decides which calls are retried, when, and how often.
 ///
@@ -133,8 +133,11 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
     }
 
     /// Returns a warning for each limit, delay or budget setting outside its recommended range. Such a setting still
-    /// applies. There is also a warning if a later [`profile`](Self::profile) replaced a [`backoff`](Self::backoff), or
-    /// if a profile's classifier has no effect on the protocol.
+    /// applies.
+    ///
+    /// There is also a warning for settings that contradict each other: more attempts than the budget grants while no
+    /// call succeeds, an attempt timeout that is not below `max_elapsed`, a [`backoff`](Self::backoff) that a later
+    /// [`profile`](Self::profile) replaced, and a profile's classifier that has no effect on the protocol.
     ///
     /// `lab check` prints the same warnings for a file of policies.
     ///
@@ -159,9 +162,11 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
             .then(|| Warning::new("classifier", "for HTTP, and has no effect here", "`None` in the profile"));
         #[cfg(not(feature = "http"))]
         let unused = None;
-        let none = attempt_timeout.and_then(no_time_for_attempts);
-        let of_parts = [limits.validate(), schedule.validate(limits), budget.validate()];
-        of_parts.into_iter().flatten().chain(replaced).chain(unused).chain(none).collect()
+        let granted_retries = budget.most_retries(limits.max_elapsed.unwrap_or(Duration::MAX));
+        let (limits, attempt_timeout) = (*limits, *attempt_timeout);
+        let combined = Combined { limits: Some(limits), granted_retries, attempt_timeout, ..Combined::default() };
+        let of_parts = [limits.validate(), schedule.validate(&limits), budget.validate(), combined.validate()];
+        of_parts.into_iter().flatten().chain(replaced).chain(unused).collect()
     }
 }
 

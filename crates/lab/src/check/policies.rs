@@ -27,6 +27,7 @@ pub(super) fn check(text: &str, format: Format, asked: Option<&Asked>, seed: u64
         findings.warnings.extend(policy.seen.iter().filter_map(warning));
         findings.warnings.extend(policy.seen.iter().filter_map(|seen| burst(seen, &policy.seen)));
         findings.warnings.extend(policy.guards.iter().flat_map(|guard| of_guard(policy, guard)));
+        findings.warnings.extend(contradictions(policy));
         findings.warnings.extend(never(policy, &course));
         if asked.is_none() {
             findings.descriptions.push(describe(policy, &course));
@@ -90,6 +91,15 @@ fn of_guard(policy: &Policy, guard: &GuardWord) -> impl Iterator<Item = Problem>
     guard.validate().into_iter().map(move |warning| {
         let reason = format!("has {of:?}: {warning}");
         Problem::new(None, path.clone(), reason)
+    })
+}
+
+/// Returns a problem for each two settings that contradict each other, at the line of the first.
+fn contradictions(policy: &Policy) -> impl Iterator<Item = Problem> {
+    policy.contradictions().into_iter().filter_map(|warning| {
+        let seen = policy.seen.iter().find(|seen| seen.key == warning.field());
+        let path = seen.map_or_else(|| policy.name.clone(), |seen| seen.path.to_string());
+        ranges::at(seen.and_then(|seen| seen.line), path, Some(warning))
     })
 }
 

@@ -262,6 +262,41 @@ never
     assert_eq!(text, expected);
 }
 
+/// The warnings of a policy's own `validate`, with their lines.
+#[test]
+fn settings_that_contradict_each_other() {
+    let text = "[many]
+max_attempts = 15
+[paid]
+max_attempts = 15
+budget = { ratio = 0.1, capacity = 20 }
+[slow]
+attempt_timeout = \"10s\"
+max_elapsed = \"10s\"
+[breaker]
+guards = [\"breaker:min_calls=30,last_calls=20\"]
+";
+    let (code, text, errors) = run_with(&["check", "-"], text);
+    assert_eq!((code, &*errors), (0, ""));
+    let warnings: Vec<_> = text.lines().filter(|line| line.contains("warning")).collect();
+    let range = "max_attempts is 15 (recommended: 2 to 10, usually 3 to 5)";
+    let expected = [
+        format!("<stdin>:2: warning: many.{range}"),
+        "<stdin>:2: warning: many.max_attempts is 15, and the budget grants 4 while no call succeeds (recommended: as \
+         many as the budget grants)"
+            .to_owned(),
+        format!("<stdin>:4: warning: paid.{range}"),
+        "<stdin>:7: warning: slow.attempt_timeout is 10s (recommended: below `max_elapsed`, after which no attempt \
+         starts)"
+            .to_owned(),
+        "<stdin>: warning: has several policies, and uses none: set `default`, or add [[routes]]".to_owned(),
+        "<stdin>: warning: breaker.guards has \"breaker:min_calls=30,last_calls=20\": `min_calls` is 30 (recommended: \
+         at most `last_calls`)"
+            .to_owned(),
+    ];
+    assert_eq!(warnings, expected);
+}
+
 #[test]
 fn what_cannot_be_read_or_is_wrong() {
     let (code, text, errors) = run(&["check", "no/such.json"]);

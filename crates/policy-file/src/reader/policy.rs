@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use http::HeaderName;
+use reattempt::RetryBudget;
+use reattempt::budget::Budget;
 use reattempt::classify::Hints;
+use reattempt::error::Warning;
 use reattempt::profile::{self, Profile};
 use reattempt::retry::Limits;
 use reattempt::schedule::SharedSchedule;
+use reattempt_core::Combined;
 
 use super::field::{Field, Kind, did_you_mean, field};
 use super::fields::{Fields, Limit, Seen};
@@ -127,6 +131,17 @@ impl Policy {
         limits.max_elapsed = self.profile.max_elapsed;
         limits.max_server_delay = self.max_server_delay;
         limits
+    }
+
+    /// Returns a warning for each two settings that contradict each other. Without a budget of its own, the policy has
+    /// [`RetryBudget::cautious`], the default for HTTP.
+    pub fn contradictions(&self) -> Vec<Warning> {
+        let limits = self.limits();
+        let default = RetryBudget::cautious();
+        let budget = self.profile.budget.as_ref().unwrap_or(&default);
+        let granted_retries = budget.most_retries(limits.max_elapsed.unwrap_or(Duration::MAX));
+        let (limits, attempt_timeout) = (Some(limits), self.attempt_timeout);
+        Combined { limits, granted_retries, attempt_timeout, ..Combined::default() }.validate()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget, Throttle};
 use reattempt_core::guard::Guard;
-use reattempt_core::{Budget, ConfigError, Limits, Recommended, Schedule, Warning};
+use reattempt_core::{Budget, Combined, ConfigError, Recommended, Schedule, Warning};
 use reattempt_engine::error::BoxedError;
 use reattempt_engine::hedge::HedgePolicy;
 use reattempt_engine::{Http, RetryPolicy};
@@ -321,28 +321,13 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     /// * The endpoints' own [`attempt_timeout`](reattempt_endpoints::Endpoints::attempt_timeout) is below that of the
     ///   stack.
     pub fn checked(self) -> Result<Self, ConfigError> {
-        let text = |time: Duration| format!("{time:?}");
-        let Times { total, attempt, window, endpoint, .. } = self.times;
-        if attempt >= total {
-            return Err(ConfigError::new("attempt_timeout", text(attempt), "below `total_time`"));
-        }
-        if attempt.is_zero() {
-            return Err(ConfigError::new("attempt_timeout", text(attempt), "above 0"));
-        }
-        self.policy.fits(attempt)?;
-        if let Some(endpoint) = endpoint.filter(|endpoint| *endpoint >= attempt) {
-            let allowed = "below `attempt_timeout` of the stack, which ends the attempt before";
-            return Err(ConfigError::new("Endpoints::attempt_timeout", text(endpoint), allowed));
-        }
-        if !window.is_zero() && window < attempt.saturating_mul(2) {
-            let allowed = "at least twice `attempt_timeout`";
-            return Err(ConfigError::new("CircuitBreaker::interval", text(window), allowed));
-        }
+        self.combined().check()?;
         Ok(self)
     }
 
     /// Returns a warning for each setting of the policy, the guards or the total time that is outside its recommended
-    /// range. There is also a warning for a `max_elapsed` above the total time, unless it is the default.
+    /// range, and for each two settings that contradict each other: those of [`checked`](Self::checked), and limits of
+    /// the retries that another limit ends before.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};
@@ -355,14 +340,21 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     /// ```
     pub fn validate(&self) -> Vec<Warning> {
         let total_time = Recommended::DEADLINE.time("total_time", self.times.total);
-        let default = Limits::default().max_elapsed;
-        let elapsed = self.policy.max_elapsed().filter(|elapsed| *elapsed > self.times.total);
-        let elapsed = elapsed.filter(|elapsed| Some(*elapsed) != default).map(|elapsed| {
-            let recommended = "at most `total_time`, which ends the call before";
-            Warning::new("max_elapsed", format_args!("{elapsed:?}"), recommended)
-        });
-        let warnings = [self.policy.warnings(), self.guards.guard().validate(), self.inner_warnings.clone()].concat();
-        warnings.into_iter().chain(total_time).chain(elapsed).collect()
+        let guards = self.guards.guard().validate();
+        let of_parts = [self.policy.warnings(), guards, self.inner_warnings.clone(), self.combined().validate()];
+        of_parts.into_iter().flatten().chain(total_time).collect()
+    }
+
+    /// Returns the settings that can contradict each other.
+    fn combined(&self) -> Combined {
+        let Times { total, attempt, window, endpoint, .. } = self.times;
+        Combined {
+            attempt_timeout: Some(attempt),
+            endpoint_attempt_timeout: endpoint,
+            breaker_interval: Some(window).filter(|window| !window.is_zero()),
+            total_time: Some(total),
+            ..self.policy.combined()
+        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! The policies for the stack's attempts: retries or hedges.
 
-use std::time::Duration;
-
-use reattempt_core::{Budget, ConfigError, Schedule, Warning};
+use reattempt_core::{Budget, Combined, Schedule, Warning};
 use reattempt_engine::hedge::{Hedge, HedgePolicy};
 use reattempt_engine::protocol::RequestProtocol;
 use reattempt_engine::{Retry, RetryPolicy};
@@ -29,15 +27,13 @@ pub trait AttemptPolicy: Sealed + Clone {
     #[doc(hidden)]
     fn shared_protocol(&self) -> Self::Protocol;
 
-    /// Returns an error if a setting contradicts the stack's attempt timeout.
-    #[doc(hidden)]
-    fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError>;
-
+    /// Returns a warning for each setting of the policy alone.
     #[doc(hidden)]
     fn warnings(&self) -> Vec<Warning>;
 
+    /// Returns the settings that can contradict those of the stack.
     #[doc(hidden)]
-    fn max_elapsed(&self) -> Option<Duration>;
+    fn combined(&self) -> Combined;
 }
 
 impl<P: RequestProtocol, Backoff: Schedule, B, Mode> Sealed for RetryPolicy<P, Backoff, B, Mode> {}
@@ -61,18 +57,13 @@ where
         self.protocol_ref().clone()
     }
 
-    fn fits(&self, _: Duration) -> Result<(), ConfigError> {
-        let Some(own) = self.get_attempt_timeout() else { return Ok(()) };
-        let allowed = "unset: `attempt_timeout` of the stack stands inside the guards";
-        Err(ConfigError::new("RetryPolicy::attempt_timeout", format!("{own:?}"), allowed))
-    }
-
     fn warnings(&self) -> Vec<Warning> {
         self.validate()
     }
 
-    fn max_elapsed(&self) -> Option<Duration> {
-        self.limits().max_elapsed
+    fn combined(&self) -> Combined {
+        let policy_attempt_timeout = self.get_attempt_timeout();
+        Combined { limits: Some(*self.limits()), policy_attempt_timeout, ..Combined::default() }
     }
 }
 
@@ -93,20 +84,13 @@ where
         self.protocol_ref().clone()
     }
 
-    /// Requires a delay below the attempt timeout. After a timeout, the next attempt is sent immediately, so a longer
-    /// delay would have no effect.
-    fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError> {
-        let Some(delay) = self.fixed_delay().filter(|delay| *delay >= attempt_timeout) else {
-            return Ok(());
-        };
-        Err(ConfigError::new("HedgePolicy::delay", format!("{delay:?}"), "below `attempt_timeout`"))
-    }
-
     fn warnings(&self) -> Vec<Warning> {
         self.validate()
     }
 
-    fn max_elapsed(&self) -> Option<Duration> {
-        self.limits_ref().max_elapsed
+    /// After a timeout, the next attempt is sent immediately, so a hedge delay above the attempt timeout would have no
+    /// effect.
+    fn combined(&self) -> Combined {
+        Combined { limits: Some(*self.limits_ref()), hedge_delay: self.fixed_delay(), ..Combined::default() }
     }
 }

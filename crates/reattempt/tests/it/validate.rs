@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt::budget::SpendOnly;
+use reattempt::budget::{Budget, SpendOnly};
 use reattempt::error::Warning;
 use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit};
 use reattempt::hedge::HedgePolicy;
 use reattempt::schedule::{Constant, Exponential, Linear, List, Reconnecting, Responsive, ScheduleExt, SharedSchedule};
 use reattempt::standard::StandardLayer;
-use reattempt::{Http, RetryBudget, RetryPolicy, profile};
+use reattempt::{Http, RetryBudget, RetryLayer, RetryPolicy, profile};
+use tower::{Layer, ServiceExt};
+
+use crate::calls::support::{Act, Server, get};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -50,6 +53,64 @@ fn retry_policy_lists_unusual_settings() {
     assert_eq!(lines(&policy.validate()), expected);
 }
 
+/// A call that is alone makes exactly as many attempts as the warning says.
+// FIELD 31
+#[tokio::test(start_paused = true)]
+async fn attempts_beyond_the_budget_are_listed() {
+    let budgets = [
+        (RetryBudget::cautious(), 4),
+        (RetryBudget::cautious().capacity(2.0), 3),
+        (RetryBudget::ratio(0.1).capacity(5.0), 6),
+        (RetryBudget::rate(0.000_001, 2.0), 3),
+        (RetryBudget::aws_quota(), 101),
+        (RetryBudget::unlimited(), 150),
+    ];
+    for (budget, attempts) in budgets {
+        let policy = || {
+            let policy = RetryPolicy::http().max_elapsed(SECOND * 30).backoff(Constant::new(SECOND / 5));
+            policy.budget(budget.clone()).max_attempts(150)
+        };
+        let server = Server::by(|_, _| Act::from(503));
+        drop(RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap());
+        assert_eq!(server.count(), attempts, "{budget:?}");
+        let expected = format!(
+            "`max_attempts` is 150, and the budget grants {attempts} while no call succeeds (recommended: as many as \
+             the budget grants)"
+        );
+        let found = lines(&policy().validate()).contains(&expected);
+        assert_eq!(found, attempts < 150, "{:?}", policy().validate());
+        let fits = u32::try_from(attempts).unwrap();
+        assert!(!policy().max_attempts(fits).validate().iter().any(|warning| warning.value().contains("budget")));
+    }
+    let earned = Budget::most_retries(&RetryBudget::rate(0.1, 2.0), SECOND * 30);
+    assert_eq!(earned, Some(5), "two at once, three within the time");
+    let two = (RetryBudget::ratio(0.1).capacity(5.0), RetryBudget::cautious());
+    let warnings = lines(&RetryPolicy::http().max_attempts(6).budget(Arc::new(two)).validate());
+    assert!(warnings[0].starts_with("`max_attempts` is 6, and the budget grants 4 while"), "{warnings:?}");
+    assert_eq!(RetryPolicy::http().max_attempts(None).validate().len(), 1, "not limited is said by the range alone");
+}
+
+/// A timeout is not retried if the time for retries is then over.
+#[test]
+fn timeout_above_max_elapsed_is_listed() {
+    let policy = |timeout: u32| RetryPolicy::http().attempt_timeout(SECOND * timeout).max_elapsed(SECOND * 10);
+    let expected = "`attempt_timeout` is 10s (recommended: below `max_elapsed`, after which no attempt starts)";
+    assert_eq!(lines(&policy(10).validate()), [expected]);
+    assert_eq!(policy(9).validate(), []);
+    let stack = StandardLayer::http().retry(RetryPolicy::http().max_elapsed(SECOND * 10).boxed_errors());
+    assert_eq!(lines(&stack.clone().validate()), [expected]);
+    assert_eq!(stack.attempt_timeout(SECOND * 9).validate(), []);
+}
+
+/// An error of `checked` is a warning of `validate`.
+#[test]
+fn contradictions_of_a_stack_are_listed() {
+    let stack = StandardLayer::http().total_time(SECOND * 8).attempt_timeout(SECOND * 8);
+    let error = stack.clone().checked().unwrap_err();
+    assert_eq!(error.to_string(), "`attempt_timeout` must be below `total_time`, but it is 8s");
+    assert_eq!(lines(&stack.validate()), ["`attempt_timeout` is 8s (recommended: below `total_time`)"]);
+}
+
 #[test]
 fn standard_stack_lists_those_of_its_parts() {
     let breaker = CircuitBreaker::rate().failure_ratio(0.9);
@@ -60,6 +121,7 @@ fn standard_stack_lists_those_of_its_parts() {
         .guards((breaker, limit));
     let expected = [
         "`max_attempts` is 11 (recommended: 2 to 10, usually 3 to 5)",
+        "`max_attempts` is 11, and the budget grants 4 while no call succeeds (recommended: as many as the budget grants)",
         "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)",
         "`burst` is 10 times the rate (recommended: 1 to 5, usually 2)",
         "`total_time` is 7200s (recommended: 1 s to 1 h, usually 5 s to 30 s)",
@@ -68,9 +130,10 @@ fn standard_stack_lists_those_of_its_parts() {
     let hedges = HedgePolicy::http().max_elapsed(SECOND / 2).boxed_errors();
     let expected = [
         "`max_elapsed` is 500ms (recommended: 1 s to 1 h, usually 5 s to 30 s)",
-        expected[1],
         expected[2],
         expected[3],
+        "`attempt_timeout` is 10s (recommended: below `max_elapsed`, after which no attempt starts)",
+        expected[4],
     ];
     assert_eq!(lines(&stack.hedge(hedges).validate()), expected);
 }

@@ -35,8 +35,9 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// While a handle has no config, every call fails with UNAVAILABLE.
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. gRPC lets clients change
-/// less.
+/// The [`CallOptions`](crate::CallOptions) of a request override the config, except that
+/// [`attempt_timeout`](crate::CallOptions::attempt_timeout) has no effect: a call fails with the channel's own error
+/// here, which has no value for an interrupted attempt. gRPC lets clients change less.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
