@@ -2,15 +2,12 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use reattempt::budget::{Budget, Permit, PermitIssuer};
-use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer};
+use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer, ForeignHosts};
 use reattempt::fallback::{Backup, Failed, FallbackLayer};
 use reattempt::guard::contract::{SharedGuard, erase};
 use reattempt::guard::handle::CircuitBreakerExt;
@@ -19,7 +16,6 @@ use reattempt::guard::{
 };
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::resume::ResumeLayer;
-use reattempt::schedule::Failure;
 use reattempt::{Http, PeekBodyLayer, RetryLayer, RetryPolicy};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
@@ -35,7 +31,8 @@ use tower_http::follow_redirect::{FollowRedirectLayer, policy};
 
 use super::cluster::{Cluster, Place, TIER};
 use super::erased::{Client, RequestBody, boxed, of_attempts};
-use super::plan::{Kind, Layer, Plan, Source};
+use super::intruders::{Nested, PermitCount, Permits, answering, leaves, observer, without_bodies};
+use super::plan::{Foreign, Kind, Layer, Plan, Source};
 
 /// The hosts of all requests, redirects and endpoints.
 const HOSTS: [&str; 4] = ["one.example", "two.example", "three.example", "four.example"];
@@ -49,6 +46,7 @@ pub(crate) struct Stack {
     peeks: Vec<PeekBodyLayer>,
     permits: Arc<Permits>,
     memory: ReplayMemory,
+    cluster: Cluster,
 }
 
 impl Stack {
@@ -58,7 +56,8 @@ impl Stack {
             limits: Vec::new(),
             guards: Vec::new(),
             peeks: Vec::new(),
-            permits: Arc::default(),
+            permits: Permits::new(cluster),
+            cluster: cluster.clone(),
             memory: ReplayMemory::new(1 << 20),
         };
         for (index, layer) in plan.layers.iter().enumerate().rev() {
@@ -69,17 +68,17 @@ impl Stack {
 
     fn around(&mut self, plan: &Plan, cluster: &Cluster, index: usize, layer: &Layer) -> Client {
         let client = self.client.clone();
-        let seed = plan.seed;
+        let (seed, observer) = (plan.seed, observer(cluster));
         match layer {
             Layer::Retry { .. } => self.retry(layer, seed, client),
             Layer::Hedge { delay } => {
                 let policy = HedgePolicy::http().max_attempts(2).delay(ms(*delay));
-                let policy = policy.budget(self.budget()).boxed_errors();
+                let policy = policy.budget(self.budget()).observe(move |_, _| observer()).boxed_errors();
                 boxed(HedgeLayer::new(policy).layer(of_attempts(client)))
             }
             Layer::Resume { attempts, delay } => {
                 let layer = ResumeLayer::http().max_attempts(*attempts).backoff(Constant::new(ms(*delay)));
-                boxed(layer.budget(self.budget()).layer(client))
+                boxed(layer.budget(self.budget()).observe(move |_, _| observer()).layer(client))
             }
             Layer::Backup { retries, redirects_below } => {
                 let mut backup = boxed(cluster.server(Place::Backup));
@@ -94,7 +93,8 @@ impl Stack {
                     backup = self.retry(&layer, seed, backup);
                 }
                 let http = http(*redirects_below);
-                boxed(FallbackLayer::with(http, Backup::new(backup)).layer(client))
+                let layer = FallbackLayer::with(http, Backup::new(backup));
+                boxed(layer.observe(move |_, _| observer()).layer(client))
             }
             Layer::Spare => boxed(FallbackLayer::http(spare).layer(client)),
             Layer::Follow { clones: false } => boxed(FollowRedirectLayer::new().layer(client)),
@@ -103,15 +103,15 @@ impl Stack {
                 boxed(FollowRedirectLayer::with_policy(policy).layer(client))
             }
             Layer::Guards { kinds, attempt_timeout } => {
-                let mut parts = kinds.iter().map(|kind| Part::of(*kind, seed)).collect::<Vec<_>>();
+                let mut parts = kinds.iter().map(|kind| Part::of(*kind, seed, cluster)).collect::<Vec<_>>();
                 let guards = parts.iter().filter_map(Part::guard).collect::<Vec<_>>();
                 self.guards.append(&mut parts);
                 match &guards[..] {
-                    [a] => guarded(a.clone(), *attempt_timeout, client),
-                    [a, b] => guarded((a.clone(), b.clone()), *attempt_timeout, client),
+                    [a] => guarded(a.clone(), *attempt_timeout, observer, client),
+                    [a, b] => guarded((a.clone(), b.clone()), *attempt_timeout, observer, client),
                     [a, b, c] => {
                         let all = (a.clone(), (b.clone(), c.clone()));
-                        guarded(all, *attempt_timeout, client)
+                        guarded(all, *attempt_timeout, observer, client)
                     }
                     _ => client,
                 }
@@ -122,6 +122,9 @@ impl Stack {
                 self.peeks.push(layer.clone());
                 boxed(layer.layer(client))
             }
+            Layer::Nested => boxed(Nested::new(cluster, self.budget(), seed, client)),
+            Layer::Answers => answering(cluster, client),
+            Layer::DropsBodies => without_bodies(client),
             Layer::LoadShed => boxed(LoadShed::new(client)),
             Layer::Limit(size) => {
                 let semaphore = Arc::new(Semaphore::new(*size));
@@ -138,11 +141,13 @@ impl Stack {
             return client;
         };
         let limits = ReplayLimits::default().memory(self.memory.clone());
+        let observer = observer(&self.cluster);
         let policy = RetryPolicy::with(http(*redirects_below).replay(limits))
             .max_attempts(*attempts)
             .clone_per_call(*clone_per_call)
             .backoff(Constant::new(ms(*delay)))
             .budget(self.budget())
+            .observe(move |_, _| observer())
             .seed(seed);
         let policy = match attempt_timeout {
             Some(time) => policy.attempt_timeout(ms(*time)),
@@ -153,19 +158,30 @@ impl Stack {
 
     /// Puts several servers above `client`, each of which is a clone of it.
     fn endpoints(&mut self, layer: &Layer, index: usize, seed: u64, client: Client) -> Client {
-        let Layer::Endpoints { servers, source, tiers, ejects, attempt_timeout } = *layer else { return client };
+        let Layer::Endpoints { servers, source, tiers, foreign, prefix, .. } = *layer else { return client };
+        let cluster = self.cluster.clone();
         let first = if tiers { servers.div_ceil(2) } else { servers };
         let at = move |client: &Client, number: usize| in_tier(client.clone(), index, usize::from(number >= first));
-        let url = |number: usize| format!("http://{}/", HOSTS[number]);
+        let prefix = if prefix { "/api/" } else { "/" };
+        let url = |number: usize| format!("http://{}{prefix}", HOSTS[number]);
         match source {
             Source::Urls => {
                 let urls = Endpoints::urls((0..first).map(url)).unwrap();
                 let urls = if first < servers { urls.or_else_urls((first..servers).map(url)).unwrap() } else { urls };
-                let layer = EndpointsLayer::with(Http::new(), set(urls, ejects, attempt_timeout));
+                let urls = urls.foreign_hosts(match foreign {
+                    Foreign::Pass => ForeignHosts::Pass,
+                    Foreign::Refuse => ForeignHosts::Refuse,
+                    Foreign::Base => ForeignHosts::Base,
+                });
+                let layer = EndpointsLayer::with(Http::new(), set(urls, layer, &cluster));
                 self.guards.push(Part::Urls(layer.endpoints()));
                 boxed(layer.layer(client.map_request(move |request: Request<RequestBody>| {
                     let host = request.uri().host();
-                    match HOSTS[..servers].iter().position(|known| host == Some(known)) {
+                    let number = HOSTS[..servers].iter().position(|known| host == Some(known));
+                    if foreign != Foreign::Pass && (number.is_none() || leaves(request.uri().path(), prefix)) {
+                        cluster.ledger().escaped.push(request.uri().to_string());
+                    }
+                    match number {
                         Some(number) => marked(request, index, usize::from(number >= first)),
                         // The request is for another server than those of the set.
                         None => request,
@@ -175,7 +191,7 @@ impl Stack {
             Source::List => {
                 let list = Endpoints::list(0..first).unwrap();
                 let list = if first < servers { list.or_else(first..servers).unwrap() } else { list };
-                let balanced = set(list.connect(move |number| at(&client, number)), ejects, attempt_timeout).http();
+                let balanced = set(list.connect(move |number| at(&client, number)), layer, &cluster).http();
                 self.guards.push(Part::Clients(balanced.endpoints()));
                 boxed(balanced)
             }
@@ -196,7 +212,7 @@ impl Stack {
                     }
                 };
                 let found = Endpoints::look_up(ms(10_000), look_up).connect(move |_| at(&client, 0));
-                let balanced = set(found, ejects, attempt_timeout).http();
+                let balanced = set(found, layer, &cluster).http();
                 self.guards.push(Part::Clients(balanced.endpoints()));
                 boxed(balanced)
             }
@@ -210,7 +226,7 @@ impl Stack {
     /// Returns what is still held although no call is in flight.
     pub(crate) fn leaks(&self) -> Vec<String> {
         let mut leaks = self.guards.iter().filter_map(Part::leak).collect::<Vec<_>>();
-        match self.permits.0.load(Ordering::SeqCst) {
+        match self.permits.out() {
             0 => {}
             out => leaks.push(format!("{out} permits of the budget are out")),
         }
@@ -248,7 +264,10 @@ fn spare(_: &Failed) -> Option<Response<Bytes>> {
     Some(Response::new(Bytes::from_static(b"spare")))
 }
 
-fn set<S>(endpoints: Endpoints<S>, ejects: bool, attempt_timeout: Option<u64>) -> Endpoints<S> {
+fn set<S>(endpoints: Endpoints<S>, layer: &Layer, cluster: &Cluster) -> Endpoints<S> {
+    let Layer::Endpoints { ejects, attempt_timeout, .. } = *layer else { return endpoints };
+    let observer = observer(cluster);
+    let endpoints = endpoints.observe(move |_| observer());
     let endpoints = if ejects { endpoints } else { endpoints.without_ejections() };
     match attempt_timeout {
         Some(time) => endpoints.attempt_timeout(ms(time)),
@@ -256,38 +275,17 @@ fn set<S>(endpoints: Endpoints<S>, ejects: bool, attempt_timeout: Option<u64>) -
     }
 }
 
-fn guarded<G: guard::contract::Guard>(guard: G, attempt_timeout: Option<u64>, client: Client) -> Client {
-    let layer = GuardLayer::http(guard);
+fn guarded<G, O>(guard: G, attempt_timeout: Option<u64>, observer: O, client: Client) -> Client
+where
+    G: guard::contract::Guard,
+    O: Fn() + Send + Sync + 'static,
+{
+    let layer = GuardLayer::http(guard).observe(move |_, _| observer());
     let layer = match attempt_timeout {
         Some(time) => layer.attempt_timeout(ms(time)),
         None => layer,
     };
     boxed(layer.layer(client))
-}
-
-/// The number of permits in use.
-#[derive(Default)]
-struct Permits(AtomicUsize);
-
-impl PermitIssuer for Permits {
-    fn give_back(&self, _: u32) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn on_retry_end(&self, _: u32, _: bool) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A budget that grants everything and counts its permits.
-#[derive(Clone)]
-struct PermitCount(Arc<Permits>);
-
-impl Budget for PermitCount {
-    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
-        self.0.0.fetch_add(1, Ordering::SeqCst);
-        Some(Permit::new(Arc::clone(&self.0), 1))
-    }
 }
 
 /// A guard, or a set of servers, whose state the test reads.
@@ -305,7 +303,7 @@ enum Part {
 }
 
 impl Part {
-    fn of(kind: Kind, seed: u64) -> Self {
+    fn of(kind: Kind, seed: u64, cluster: &Cluster) -> Self {
         let rate = || RateLimit::new(Limit::per_second(20), 2);
         let interval = || {
             let interval = Responsive::new().initial(ms(10)).max(ms(1_000));
@@ -314,7 +312,8 @@ impl Part {
         match kind {
             Kind::Breaker => {
                 let breaker = crate::guard::support::timeless().consecutive_failures(2).spread(0).seed(seed);
-                Self::Breaker(breaker.open_time(ms(300)).max_open_time(ms(1_000)))
+                let (breaker, observer) = (breaker.open_time(ms(300)).max_open_time(ms(1_000)), observer(cluster));
+                Self::Breaker(breaker.on_state_change(move |_| observer()))
             }
             Kind::Rate => Self::Rate(rate()),
             Kind::RateNoQueue => Self::Rate(rate().no_queue()),

@@ -53,6 +53,12 @@ pub(crate) struct Ledger {
     pub(crate) arrivals: Vec<Arrival>,
     acts: VecDeque<Act>,
     readiness: VecDeque<Readiness>,
+    upsets: VecDeque<bool>,
+    own_answers: VecDeque<Option<u16>>,
+    /// The number of calls that services inside the stack have made.
+    nested: usize,
+    /// The targets that left a set of servers which lets none out.
+    pub(crate) escaped: Vec<String>,
     /// The number of live instances.
     pub(crate) instances: usize,
     /// Requests in flight, and instances that were readied and then neither called nor dropped.
@@ -60,7 +66,7 @@ pub(crate) struct Ledger {
     pub(crate) hung: bool,
     /// `true` once an instance was never ready.
     pub(crate) stalled: bool,
-    /// `true` once a server panicked in `call` or `poll_ready`.
+    /// `true` once a server panicked in `call` or `poll_ready`, or an observer anywhere.
     pub(crate) panicked: bool,
     /// The calls whose attempts panicked.
     pub(crate) panics: Vec<usize>,
@@ -76,7 +82,8 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) fn new(plan: &Plan) -> Self {
         let (acts, readiness) = (plan.acts.clone().into(), plan.readiness.clone().into());
-        let ledger = Ledger { acts, readiness, ..Ledger::default() };
+        let (upsets, own_answers) = (plan.upsets.clone().into(), plan.own_answers.clone().into());
+        let ledger = Ledger { acts, readiness, upsets, own_answers, ..Ledger::default() };
         Self { began: Instant::now(), ledger: Arc::new(Mutex::new(ledger)) }
     }
 
@@ -89,10 +96,31 @@ impl Cluster {
         self.ledger().clone()
     }
 
-    /// Makes the servers serve from now on.
+    /// Makes the servers serve from now on, and the observers calm.
     pub(crate) fn calm_down(&self) {
         let mut ledger = self.ledger();
         (ledger.acts, ledger.readiness) = Default::default();
+        (ledger.upsets, ledger.own_answers) = Default::default();
+    }
+
+    /// Returns `true` if the observer that asks must panic.
+    pub(crate) fn is_upset(&self) -> bool {
+        let mut ledger = self.ledger();
+        let upset = ledger.upsets.pop_front().unwrap_or(false);
+        ledger.panicked |= upset;
+        upset
+    }
+
+    /// Returns the status of a request that is not sent.
+    pub(crate) fn own_answer(&self) -> Option<u16> {
+        self.ledger().own_answers.pop_front().flatten()
+    }
+
+    /// Returns the number of the next call of a service inside the stack.
+    pub(crate) fn next_nested(&self) -> usize {
+        let mut ledger = self.ledger();
+        ledger.nested += 1;
+        ledger.nested - 1
     }
 
     /// Returns a server of the cluster.
@@ -142,7 +170,7 @@ impl Drop for Server {
 /// A panic that prints nothing.
 struct Injected;
 
-fn injected() -> ! {
+pub(crate) fn injected() -> ! {
     resume_unwind(Box::new(Injected))
 }
 

@@ -11,8 +11,10 @@
 
 mod building;
 mod cluster;
+mod drawing;
 pub(crate) mod erased;
 mod file;
+mod intruders;
 mod oracle;
 mod plan;
 mod running;
@@ -66,11 +68,11 @@ fn shown(rule: &str, seeds: &[u64]) -> String {
     }
     if let Some(plan) = plans.first() {
         let case = run(plan).map_or_else(|(_, case)| case, |()| String::new());
-        let Plan { seed, layers, calls, acts, readiness } = plan;
+        let Plan { seed, layers, calls, acts, readiness, upsets, own_answers } = plan;
         writeln!(
             text,
             "the smallest: {case}\nlayers, from the outside in: {layers:#?}\ncalls: {calls:#?}\nacts: {acts:#?}\n\
-             readiness: {readiness:?}\nonce more: REATTEMPT_STACKS=1 REATTEMPT_STACKS_SEED={seed} \
+             readiness: {readiness:?}\nupsets: {upsets:?}\nown answers: {own_answers:?}\nonce more: REATTEMPT_STACKS=1 REATTEMPT_STACKS_SEED={seed} \
              cargo test -p reattempt --all-features --test it stacks"
         )
         .unwrap();
@@ -113,11 +115,17 @@ fn candidates(plan: &Plan) -> impl Iterator<Item = Plan> {
     let troubles = (0..plan.calls.len())
         .map(move |at| with(&|plan| (plan.calls[at].deadline, plan.calls[at].dropped_after) = (None, None)));
     let troubles = troubles.filter(|smaller| smaller.calls != plan.calls);
-    let rest = [with(&|plan| _ = plan.readiness.pop()), with(&|plan| _ = plan.acts.pop())];
-    let rest = rest
-        .into_iter()
-        .filter(|smaller| (smaller.readiness.len(), smaller.acts.len()) != (plan.readiness.len(), plan.acts.len()));
+    let rest = [
+        with(&|plan| _ = plan.readiness.pop()),
+        with(&|plan| _ = plan.acts.pop()),
+        with(&|plan| _ = plan.upsets.pop()),
+        with(&|plan| _ = plan.own_answers.pop()),
+    ];
+    let sizes = |plan: &Plan| (plan.readiness.len(), plan.acts.len(), plan.upsets.len(), plan.own_answers.len());
+    let rest = rest.into_iter().filter(move |smaller| sizes(smaller) != sizes(plan));
+    let calmer = (0..plan.upsets.len()).map(move |at| with(&|plan| plan.upsets[at] = false));
+    let calmer = calmer.filter(|smaller| smaller.upsets != plan.upsets);
     let acts = (0..plan.acts.len()).map(move |at| with(&|plan| plan.acts[at] = Act::SERVES));
     let acts = acts.filter(|smaller| smaller.acts != plan.acts);
-    layers.chain(guards).chain(calls).chain(troubles).chain(rest).chain(acts)
+    layers.chain(guards).chain(calls).chain(troubles).chain(rest).chain(calmer).chain(acts)
 }

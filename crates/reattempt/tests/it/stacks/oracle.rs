@@ -19,6 +19,7 @@ use http::Method;
 
 use super::cluster::{Arrival, Place, torn};
 use super::file;
+use super::intruders::FIRST_NESTED;
 use super::plan::{self, Answer, Call, Layer, Mark, Plan};
 use super::running::{End, Read, Record};
 
@@ -30,6 +31,8 @@ pub(crate) fn judge(plan: &Plan, record: &Record) -> Verdict {
         keyed_post_stays_in_its_tier(plan, record, number, call)?;
         only_broken_files_are_resumed(plan, record, number, call)?;
     }
+    nested_orders_are_carried_out_once(record)?;
+    no_target_leaves_its_set(record)?;
     files_are_intact(plan, record)?;
     every_call_ends(plan, record)?;
     panics_unwind(plan, record)?;
@@ -60,6 +63,25 @@ fn carried_out_once(plan: &Plan, record: &Record, number: usize, call: &Call) ->
         return Err(("a request with a key is carried out by one server", case()));
     }
     Ok(())
+}
+
+/// Checks that a call inside the stack is a call of its own, whose order is carried out once.
+fn nested_orders_are_carried_out_once(record: &Record) -> Verdict {
+    let done = |arrival: &&Arrival| arrival.call >= FIRST_NESTED && arrival.carried_out;
+    let mut orders: Vec<_> = record.ledger.arrivals.iter().filter(done).map(|arrival| arrival.call).collect();
+    orders.sort_unstable();
+    match orders.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(("a nested order is carried out once", format!("order {}", pair[0]))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a set which lets no request out lets none out: to another host, or out of its servers' prefix.
+fn no_target_leaves_its_set(record: &Record) -> Verdict {
+    match record.ledger.escaped.first() {
+        Some(target) => Err(("no request leaves a closed set of servers", target.clone())),
+        None => Ok(()),
+    }
 }
 
 fn earlier_attempt_is_unknown(plan: &Plan, record: &Record, number: usize) -> bool {
@@ -206,8 +228,8 @@ fn may_hang(plan: &Plan, record: &Record) -> bool {
         };
         limit.is_some()
     };
-    // A backup is called by its fallback, so only a limit outside the fallback limits its time.
-    let backup = plan.layers.iter().position(|layer| matches!(layer, Layer::Backup { .. }));
+    // A backup is called by its fallback, and a nested call by its service, so only a limit outside limits its time.
+    let backup = plan.layers.iter().position(|layer| matches!(layer, Layer::Backup { .. } | Layer::Nested));
     let limited = plan.is_below(backup.unwrap_or(plan.layers.len()), limits);
     let hangs = record.ledger.stalled || (record.ledger.hung && !limited);
     hangs || worker_is_gone(plan, record) || worker_starves(plan)

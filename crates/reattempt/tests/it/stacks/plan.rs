@@ -1,12 +1,4 @@
-//! The plan of one run: layers, calls and the servers' acts, all drawn from one seed.
-
-use std::ops::Range;
-
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
-
-use super::file;
+//! The plan of one run: layers, calls and the servers' acts.
 
 /// A layer with its settings; times are in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +41,17 @@ pub(crate) enum Layer {
         tiers: bool,
         ejects: bool,
         attempt_timeout: Option<u64>,
+        /// The treatment of requests for other hosts.
+        foreign: Foreign,
+        /// `true` if the servers' URLs have a path.
+        prefix: bool,
     },
+    /// A service that makes a call of its own in each `call`.
+    Nested,
+    /// A service that answers some requests without sending them.
+    Answers,
+    /// A service that drops request bodies unread.
+    DropsBodies,
     /// Short bodies are read as part of their attempt, those of unknown length for this time.
     Peek {
         within: u64,
@@ -58,6 +60,14 @@ pub(crate) enum Layer {
     Limit(usize),
     Buffer(usize),
     Timeout(u64),
+}
+
+/// The treatment of requests that are for no server of a set of URLs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Foreign {
+    Pass,
+    Refuse,
+    Base,
 }
 
 /// A source of several servers.
@@ -174,8 +184,23 @@ pub(crate) enum Mark {
     Repeatable,
 }
 
+/// The target of a request.
+pub(crate) const TARGETS: [&str; 9] = [
+    "http://one.example/api/",
+    "http://one.example/api/things?page=2",
+    "/api/things",
+    "http://evil.example/api/",
+    "http://one.example@evil.example/api/",
+    "http://one.example/api/../admin",
+    "/%2e%2e/admin",
+    "http://two.example/api/..%2fadmin",
+    "*",
+];
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Call {
+    /// The index of its target.
+    pub(crate) target: usize,
     pub(crate) method: Method,
     pub(crate) content: Content,
     pub(crate) mark: Mark,
@@ -195,6 +220,10 @@ pub(crate) struct Plan {
     pub(crate) acts: Vec<Act>,
     /// The instances' states in the order in which they are polled. Afterwards each is ready at once.
     pub(crate) readiness: Vec<Readiness>,
+    /// `true` where an observer, a budget or a permit panics, in the order in which they are called.
+    pub(crate) upsets: Vec<bool>,
+    /// The statuses of [`Layer::Answers`], `None` where it sends the request.
+    pub(crate) own_answers: Vec<Option<u16>>,
 }
 
 impl Act {
@@ -203,6 +232,7 @@ impl Act {
 
 impl Call {
     pub(crate) const GET: Self = Self {
+        target: 0,
         method: Method::Get,
         content: Content::Empty,
         mark: Mark::None,
@@ -217,205 +247,9 @@ impl Call {
     }
 }
 
-/// The kinds of trouble that a run may have.
-struct Trouble {
-    hangs: bool,
-    panics: bool,
-    unready: bool,
-    drops: bool,
-    deadlines: bool,
-    redirects: bool,
-    files: bool,
-}
-
 impl Plan {
-    pub(crate) fn of(seed: u64) -> Self {
-        let mut random = SmallRng::seed_from_u64(seed);
-        let trouble = Trouble {
-            hangs: random.random_ratio(1, 4),
-            panics: random.random_ratio(1, 6),
-            unready: random.random_ratio(1, 4),
-            drops: random.random_ratio(1, 2),
-            deadlines: random.random_ratio(1, 4),
-            redirects: random.random_ratio(1, 4),
-            files: random.random_ratio(1, 2),
-        };
-        let mut layers = layers(&mut random);
-        state_the_truth_about_redirects(&mut layers);
-        let count = random.random_range(1..=5);
-        let calls = (0..count).map(|_| call(&mut random, &trouble)).collect();
-        let acts = (0..24).map(|_| act(&mut random, &trouble)).collect();
-        let readiness = match trouble.unready {
-            true => (0..12).map(|_| readiness(&mut random, &trouble)).collect(),
-            false => Vec::new(),
-        };
-        Self { seed, layers, calls, acts, readiness }
-    }
-
     /// Returns `true` if a matching layer is outside the layer with this index.
     pub(crate) fn is_below(&self, index: usize, of: impl Fn(&Layer) -> bool) -> bool {
         self.layers[..index].iter().any(of)
-    }
-}
-
-/// Makes the setting that no redirects are followed below agree with the layers.
-fn state_the_truth_about_redirects(layers: &mut [Layer]) {
-    for index in 0..layers.len() {
-        let follows = layers[index..].iter().any(|below| matches!(below, Layer::Follow { .. }));
-        if let Layer::Retry { redirects_below, .. } | Layer::Backup { redirects_below, .. } = &mut layers[index]
-            && *redirects_below == Some(false)
-            && follows
-        {
-            *redirects_below = Some(true);
-        }
-    }
-}
-
-fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
-    from[random.random_range(0..from.len())]
-}
-
-/// Returns layers of any kinds, or the layers of this crate in any order, most of them.
-fn layers(random: &mut SmallRng) -> Vec<Layer> {
-    if random.random_ratio(2, 3) {
-        let length = random.random_range(1..=7);
-        let any = |_| {
-            let kind = random.random_range(KINDS);
-            layer(random, kind)
-        };
-        return (0..length).map(any).collect();
-    }
-    let mut kinds = OWN.to_vec();
-    kinds.shuffle(random);
-    kinds.retain(|_| random.random_ratio(2, 3));
-    kinds.into_iter().map(|kind| layer(random, kind)).collect()
-}
-
-/// The numbers from which a layer's kind is drawn.
-const KINDS: Range<u32> = 0..32;
-/// A number of each kind of layer that this crate has and that sends, refuses or replaces calls.
-const OWN: [u32; 7] = [0, 5, 7, 14, 23, 26, 30];
-
-fn layer(random: &mut SmallRng, kind: u32) -> Layer {
-    let redirects = [None, Some(false), Some(true)];
-    match kind {
-        0..=4 => Layer::Retry {
-            attempts: random.random_range(2..=4),
-            delay: pick(random, &[0, 10, 100]),
-            attempt_timeout: pick(random, &[None, None, None, Some(150)]),
-            clone_per_call: random.random_ratio(1, 4),
-            redirects_below: pick(random, &redirects),
-        },
-        5..=6 => Layer::Hedge { delay: pick(random, &[0, 20]) },
-        7..=9 => Layer::Backup { retries: random.random_ratio(1, 3), redirects_below: pick(random, &redirects) },
-        10 => Layer::Spare,
-        11..=13 => Layer::Follow { clones: random.random() },
-        14..=17 => Layer::Guards {
-            kinds: (0..random.random_range(1..=3)).map(|_| guard(random)).collect(),
-            attempt_timeout: pick(random, &[None, None, Some(120)]),
-        },
-        18..=19 => Layer::LoadShed,
-        20..=21 => Layer::Limit(pick(random, &[1, 1, 2, 3])),
-        22 => Layer::Buffer(pick(random, &[1, 4])),
-        23..=25 => {
-            let source = pick(random, &[Source::Urls, Source::List, Source::LookUp]);
-            Layer::Endpoints {
-                servers: random.random_range(1..=4),
-                source,
-                tiers: source != Source::LookUp && random.random_ratio(1, 3),
-                ejects: random.random_ratio(3, 4),
-                attempt_timeout: pick(random, &[None, None, Some(120)]),
-            }
-        }
-        26..=28 => Layer::Resume { attempts: random.random_range(2..=4), delay: pick(random, &[0, 10, 100]) },
-        29 => Layer::Timeout(pick(random, &[50, 200, 2_000])),
-        _ => Layer::Peek { within: pick(random, &[20, 100, 500]) },
-    }
-}
-
-fn guard(random: &mut SmallRng) -> Kind {
-    use Kind::*;
-    let kinds = [
-        Breaker,
-        Rate,
-        Rate,
-        RateNoQueue,
-        Bulkhead,
-        BulkheadQueue,
-        Adaptive,
-        Throttle,
-        SendRate,
-        Pace,
-        PaceNoQueue,
-        Pause,
-        PauseNoQueue,
-    ];
-    pick(random, &kinds)
-}
-
-fn call(random: &mut SmallRng, trouble: &Trouble) -> Call {
-    let method = pick(random, &[Method::Get, Method::Put, Method::Post, Method::Post, Method::Post]);
-    let content = match method {
-        Method::Get => Content::Empty,
-        _ => pick(random, &[Content::Empty, Content::Memory, Content::Memory, Content::Streamed]),
-    };
-    let mark = match method {
-        Method::Post => pick(random, &[Mark::None, Mark::None, Mark::None, Mark::Key, Mark::Repeatable]),
-        _ => Mark::None,
-    };
-    let dropped = trouble.drops && random.random_ratio(1, 2);
-    let late = trouble.deadlines && random.random_ratio(1, 2);
-    Call {
-        method,
-        content,
-        mark,
-        starts: pick(random, &[0, 0, 0, 10, 30, 100]),
-        deadline: late.then(|| random.random_range(0..400)),
-        dropped_after: dropped.then(|| random.random_range(0..400)),
-    }
-}
-
-fn act(random: &mut SmallRng, trouble: &Trouble) -> Act {
-    use Answer::*;
-    let answer = match random.random_range(0..20) {
-        0..=4 => Ok,
-        5 => SlowBody,
-        6 => TornBody,
-        7..=8 => SeeOther,
-        9 => pick(random, &[TemporaryRedirect, SeeOtherHost]),
-        10..=12 => TooMany { retry_after: pick(random, &[None, None, Some(1)]) },
-        13 => Unavailable,
-        14 => Error,
-        15..=16 => NotConnected,
-        17..=18 => Lost,
-        _ if trouble.hangs && random.random_ratio(1, 2) => Hang,
-        _ if trouble.panics => pick(random, &[Panic, PanicInCall]),
-        _ => Ok,
-    };
-    let redirects = trouble.redirects && random.random_ratio(1, 3);
-    let answer = if redirects { SeeOther } else { answer };
-    let answer = if trouble.files && random.random_ratio(2, 3) { file(random) } else { answer };
-    let works = match answer {
-        Ok | SlowBody | TornBody | File { .. } | SeeOther | SeeOtherHost | Error => true,
-        TemporaryRedirect | TooMany { .. } | NotConnected | PanicInCall => false,
-        Unavailable | Lost | Hang | Panic => random.random(),
-    };
-    let reads = works || (answer != NotConnected && random.random());
-    let after = pick(random, &[0, 0, 5, 20, 60, 150, 400]);
-    Act { answer, after, works, early: random.random(), reads }
-}
-
-fn file(random: &mut SmallRng) -> Answer {
-    let bytes = pick(random, &[0, 1, 10, 30, 30, file::LENGTH]);
-    Answer::File { version: pick(random, &[1, 1, 1, 2]), bytes, slow: random.random_ratio(1, 4) }
-}
-
-fn readiness(random: &mut SmallRng, trouble: &Trouble) -> Readiness {
-    match random.random_range(0..8) {
-        0..=4 => Readiness::Now,
-        5..=6 => Readiness::After(pick(random, &[1, 20, 300])),
-        _ if trouble.panics => Readiness::Panic,
-        _ if trouble.hangs => Readiness::Never,
-        _ => Readiness::Now,
     }
 }

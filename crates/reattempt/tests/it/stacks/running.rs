@@ -21,7 +21,7 @@ use super::cluster::{Arrival, CALL, Cluster, Ledger, Place};
 use super::erased::{AnyBody, Client, RequestBody};
 use super::file;
 use super::oracle;
-use super::plan::{Call, Content, Kind, Layer, Mark, Method, Plan};
+use super::plan::{Call, Content, Kind, Layer, Mark, Method, Plan, TARGETS};
 
 /// The time after which a call that has not ended never will.
 const BOUND: std::time::Duration = secs(600);
@@ -219,7 +219,7 @@ fn request(call: &Call, number: usize) -> Request<RequestBody> {
         Method::Put => "PUT",
         Method::Post => "POST",
     };
-    let request = Request::builder().method(method).uri("http://one.example/").header(CALL, number);
+    let request = Request::builder().method(method).uri(TARGETS[call.target]).header(CALL, number);
     let mut request = match call.mark {
         Mark::None => request,
         Mark::Key => request.header("idempotency-key", number),
