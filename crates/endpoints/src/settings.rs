@@ -93,7 +93,8 @@ impl<S> Endpoints<S> {
         self
     }
 
-    /// Sets the time limit of each attempt, up to the response head. Default: no limit.
+    /// Sets the time limit of each attempt at an endpoint, up to the response head. Default: no limit. A request for
+    /// another host, or for one server of the set by its name, passes without this limit.
     ///
     /// A timeout is recorded as a failure of the endpoint, and an outer retry layer sends the request to another
     /// endpoint immediately.

@@ -1,6 +1,7 @@
 //! The public store type and its connection.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,8 +49,9 @@ struct Shared {
     connection: Arc<Mutex<Option<Connection>>>,
     /// The number of consecutive requests without a reply.
     unanswered: AtomicU32,
-    /// The mark of the last request. A reply with a different mark belongs to a different request.
-    last_mark: AtomicU64,
+    /// The mark of the next request. A reply with a different mark belongs to a different request. The first mark is
+    /// random, so that a proxy which confuses connections does not pass off the reply to another process.
+    next_mark: AtomicU64,
 }
 
 /// A server setting that weakens the budget.
@@ -121,8 +123,9 @@ impl RedisStore {
     }
 
     fn of(source: Source) -> Self {
-        let (unanswered, last_mark) = (AtomicU32::new(0), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { source, connection: Arc::default(), unanswered, last_mark }) }
+        let first_mark = RandomState::new().build_hasher().finish();
+        let (unanswered, next_mark) = (AtomicU32::new(0), AtomicU64::new(first_mark));
+        Self { shared: Arc::new(Shared { source, connection: Arc::default(), unanswered, next_mark }) }
     }
 }
 
@@ -173,7 +176,7 @@ impl Shared {
     ) -> Result<T, StoreFailed> {
         let mut watch = Watch { shared: self, is_answered: false };
         let mut connection = self.connection().await?;
-        let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
+        let mark = self.next_mark.fetch_add(1, Ordering::Relaxed);
         let (answer, repeated) = script.run(&mut connection, key, arguments, mark).await?;
         if repeated != mark {
             return Err(StoreFailed::new("the reply is another message's"));

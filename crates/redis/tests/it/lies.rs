@@ -1,8 +1,7 @@
 //! Tests of servers that lie. A process believes an answer only if it has the form of its script's, with the mark of
 //! its message. Even then its own budget decides first.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use reattempt_core::{Budget, Evidence, Failure, FailureKind};
@@ -13,56 +12,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::liar::{Liar, check, server};
 use crate::support::{ask, budget, confirmed, retries_withheld, retry};
-
-/// A server that lies: its URL, its open connections, and the scripts that it got.
-struct Liar {
-    url: String,
-    open: Arc<AtomicU32>,
-    scripts: Arc<AtomicU32>,
-}
-
-/// Starts a server that answers each script with `reply`, in which `MARK` stands for the message's mark. Without a
-/// reply it closes the connection. It answers the commands of a new connection with `OK`.
-async fn server(reply: impl Into<Vec<u8>>) -> Liar {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("redis://{}", listener.local_addr().unwrap());
-    let (reply, [open, scripts]) = (reply.into(), [(); 2].map(|()| Arc::new(AtomicU32::new(0))));
-    let counts = [&open, &scripts].map(Arc::clone);
-    tokio::spawn(async move {
-        while let Ok((mut connection, _)) = listener.accept().await {
-            let (reply, [open, scripts]) = (reply.clone(), counts.clone());
-            open.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(async move {
-                let mut buffer = [0; 8192];
-                while let Ok(read @ 1..) = connection.read(&mut buffer).await {
-                    let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
-                    if text.contains("EVAL") {
-                        scripts.fetch_add(1, Ordering::Relaxed);
-                        if reply.is_empty() {
-                            break;
-                        }
-                        let mark = text.trim_end().rsplit("\r\n").next().unwrap();
-                        let _ = connection.write_all(&replaced(&reply, mark)).await;
-                    } else {
-                        let commands = text.split("\r\n").filter(|line| line.starts_with('*')).count();
-                        let _ = connection.write_all("+OK\r\n".repeat(commands).as_bytes()).await;
-                    }
-                }
-                open.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-    });
-    Liar { url, open, scripts }
-}
-
-/// Writes the mark as a bulk string, for each `MARK` in the reply.
-fn replaced(reply: &[u8], mark: &str) -> Vec<u8> {
-    match std::str::from_utf8(reply) {
-        Ok(text) => text.replace("MARK", &format!("${}\r\n{mark}\r\n", mark.len())).into_bytes(),
-        Err(_) => reply.to_vec(),
-    }
-}
 
 /// The server of the tests below is believed if it answers as the script does.
 #[tokio::test]
@@ -116,6 +67,39 @@ async fn answer_of_another_script_leaves_alone() {
             "{:?}: {stats:?}",
             String::from_utf8_lossy(&reply[..reply.len().min(60)])
         );
+    }
+}
+
+/// Parts of replies, in any order and broken off anywhere, are errors or an answer with its mark.
+#[tokio::test]
+async fn any_reply_has_a_defined_end() {
+    const PARTS: [&[u8]; 16] = [
+        b"*2\r\n",
+        b"*1\r\n",
+        b"*-1\r\n",
+        b":1\r\n",
+        b":0\r\n",
+        b":-9223372036854775808\r\n",
+        b"MARK",
+        b"$-1\r\n",
+        b"$3\r\n1.5\r\n",
+        b"+OK\r\n",
+        b"-ERR a\r\n",
+        b"%1\r\n",
+        b"~1\r\n",
+        b"_\r\n",
+        b",inf\r\n",
+        b"\xff\0",
+    ];
+    for (first, second) in PARTS.into_iter().flat_map(|first| PARTS.map(|second| (first, second))) {
+        let reply = [b"*2\r\n", first, second].concat();
+        check(&reply).await;
+        check(&reply[4..]).await;
+        check(&reply[..reply.len() - 1]).await;
+    }
+    for (reply, believed) in [("*2\r\n:1\r\nMARK", true), ("*2\r\n:7\r\nMARK", false)] {
+        let store = RedisStore::new(&server(reply).await.url).unwrap();
+        assert_eq!(store.settle("k", 0, 1, 0).await.is_ok(), believed);
     }
 }
 

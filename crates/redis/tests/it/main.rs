@@ -5,6 +5,7 @@
 
 mod drivers;
 mod errors;
+mod liar;
 mod lies;
 mod network;
 mod rate;

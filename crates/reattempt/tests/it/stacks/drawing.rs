@@ -38,6 +38,7 @@ impl Plan {
         };
         let mut layers = layers(&mut random);
         state_the_truth_about_redirects(&mut layers);
+        admit_the_servers_of_outer_sets(&mut layers);
         let count = random.random_range(1..=5);
         let calls = (0..count).map(|_| call(&mut random, &trouble)).collect();
         let acts = (0..24).map(|_| act(&mut random, &trouble)).collect();
@@ -64,6 +65,15 @@ fn state_the_truth_about_redirects(layers: &mut [Layer]) {
     }
 }
 
+/// Opens the sets below another set of URLs, whose servers are other hosts to them.
+fn admit_the_servers_of_outer_sets(layers: &mut [Layer]) {
+    let sets = layers.iter_mut().filter_map(|layer| match layer {
+        Layer::Endpoints { source: Source::Urls, foreign, .. } => Some(foreign),
+        _ => None,
+    });
+    sets.skip(1).for_each(|foreign| *foreign = Foreign::Pass);
+}
+
 fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
     from[random.random_range(0..from.len())]
 }
@@ -72,11 +82,18 @@ fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
 fn layers(random: &mut SmallRng) -> Vec<Layer> {
     if random.random_ratio(2, 3) {
         let length = random.random_range(1..=7);
-        let any = |_| {
+        let mut layers = Vec::new();
+        for _ in 0..length {
             let kind = random.random_range(KINDS);
-            layer(random, kind)
-        };
-        return (0..length).map(any).collect();
+            layers.push(layer(random, kind));
+        }
+        // The two together hide from the layers above that a request was sent.
+        if let Some(at) = layers.iter().position(|layer| *layer == Layer::DropsBodies)
+            && random.random()
+        {
+            layers.insert(at + 1, Layer::Follow { clones: random.random() });
+        }
+        return layers;
     }
     let mut kinds = OWN.to_vec();
     kinds.shuffle(random);

@@ -1,8 +1,10 @@
 //! The file that servers send, whole or from the byte that a resume asks for.
 //!
-//! Each server and each path has a file with the same tags but other bytes, so a body that joins two of them differs
-//! from both.
+//! Each server has a file with the same tags but other bytes, so a body that joins two of them differs from both. Each
+//! path has other tags: where a redirect leads to a file with the same tag and length, it counts as the same, as with
+//! signed URLs.
 
+use http::request::Parts;
 use http::{HeaderMap, Uri};
 
 use super::cluster::Place;
@@ -28,9 +30,9 @@ pub(crate) fn content(name: &str) -> Vec<u8> {
     (0..LENGTH).map(|_| next()).collect()
 }
 
-/// Returns the tag of a version.
-pub(crate) fn tag(version: u8) -> String {
-    format!("\"{version}\"")
+/// Returns the tag of a version of the file at this address.
+pub(crate) fn tag(uri: &Uri, version: u8) -> String {
+    format!("\"{version} {}\"", uri.path())
 }
 
 /// Returns the first byte that the request asks for, whatever the version.
@@ -40,7 +42,8 @@ pub(crate) fn first_byte(request: &HeaderMap) -> Option<usize> {
 }
 
 /// Returns the first byte of the response: 0 for the whole file, which a server also sends if its version is another.
-pub(crate) fn start(request: &HeaderMap, version: u8) -> usize {
-    let is_same = request.get("if-range").is_some_and(|tag_of| *tag_of == *tag(version));
-    first_byte(request).filter(|first| is_same && *first < LENGTH).unwrap_or(0)
+pub(crate) fn start(request: &Parts, version: u8) -> usize {
+    let tag = tag(&request.uri, version);
+    let is_same = request.headers.get("if-range").is_some_and(|wanted| *wanted == *tag);
+    first_byte(&request.headers).filter(|first| is_same && *first < LENGTH).unwrap_or(0)
 }

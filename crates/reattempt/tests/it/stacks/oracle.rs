@@ -3,15 +3,15 @@
 //! | exception | reason |
 //! |---|---|
 //! | [`earlier_attempt_is_unknown`] | in a retry layer outside a fallback, which [`reattempt::order`] advises against: a time limit ends the attempt whose backup works, or a redirect outside both starts another call |
-//! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside; tower-http returns it unchanged |
+//! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside, perhaps one that a layer answered itself; tower-http returns it unchanged |
 //! | [`worker_is_gone`] | a panic below a `Buffer` ends its worker, and an instance that is never ready blocks it forever |
 //! | [`worker_holds`] | the worker of a `Buffer` keeps the place that it took for a dropped call |
 //! | [`worker_starves`] | if that is the last place, a redirect, a retry, a resume or a call that a guard made wait below the `Buffer` waits for it until another call arrives |
 //! | [`tier_is_hidden`] | [`reattempt::endpoints`] advises against the order: a `Buffer` above the set moves calls to another task; of two retry layers, or two sets, neither knows the attempts of the other |
 //! | [`inner_hop_is_hidden`] | the outer of two `FollowRedirect` layers replaces the address that the inner one recorded |
 //! | [`hedge_falls_back`] | a fallback inside hedging responds for a refused hedge, before the first attempt ends |
-//! | [`handle_is_kept`] | `FollowRedirect` keeps its called handle, and so a place in a queue, until its call ends |
-//! | [`may_hang`] | a server that does not respond, and no layer with a time limit around it |
+//! | [`handle_is_kept`] | `FollowRedirect` keeps its called handle, and so a place in a queue, until its call ends; a service with a nested call keeps the one that it will call |
+//! | [`may_hang`] | a server that does not respond, and no layer with a time limit around it; that of endpoints is for requests for their base URL |
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn carried_out_once(plan: &Plan, record: &Record, number: usize, call: &Call) ->
             return Err(("a request that is not repeatable is carried out once", case()));
         }
         let proves = matches!(record.ends[number], End::Status(425 | 429));
-        if proves && done().count() > 0 && !last_hop_refused(record, number) {
+        if proves && done().count() > 0 && !last_hop_refused(plan, record, number) {
             return Err(("no proof is given that a processed request was not", case()));
         }
     }
@@ -192,9 +192,10 @@ fn redirected(record: &Record, number: usize) -> bool {
     of(record, number).any(|arrival| redirects.contains(&arrival.answer))
 }
 
-fn last_hop_refused(record: &Record, number: usize) -> bool {
+fn last_hop_refused(plan: &Plan, record: &Record, number: usize) -> bool {
     let last = of(record, number).last();
-    last.is_some_and(|last| last.method == Method::GET) && redirected(record, number)
+    let arrived = last.is_some_and(|last| last.method == Method::GET);
+    redirected(record, number) && (arrived || plan.layers.contains(&Layer::Answers))
 }
 
 /// Checks that every call ends, unless a server hangs.
@@ -221,9 +222,8 @@ fn may_hang(plan: &Plan, record: &Record) -> bool {
     let limits = |layer: &Layer| {
         let limit = match layer {
             Layer::Timeout(time) => Some(*time),
-            Layer::Retry { attempt_timeout, .. }
-            | Layer::Guards { attempt_timeout, .. }
-            | Layer::Endpoints { attempt_timeout, .. } => *attempt_timeout,
+            Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => *attempt_timeout,
+            Layer::Endpoints { attempt_timeout, .. } if plan.calls.iter().all(Call::is_for_base) => *attempt_timeout,
             _ => None,
         };
         limit.is_some()
@@ -295,5 +295,5 @@ fn hedge_falls_back(plan: &Plan) -> bool {
 }
 
 fn handle_is_kept(plan: &Plan, limit: usize) -> bool {
-    plan.is_below(limit, |layer| matches!(layer, Layer::Follow { .. }))
+    plan.is_below(limit, |layer| matches!(layer, Layer::Follow { .. } | Layer::Nested))
 }

@@ -241,6 +241,11 @@ impl Call {
         dropped_after: None,
     };
 
+    /// Returns `true` if each set of servers sends it to one of them.
+    pub(crate) fn is_for_base(&self) -> bool {
+        self.target < 3
+    }
+
     /// Returns `true` if no server may carry it out twice.
     pub(crate) fn is_unsafe(&self) -> bool {
         self.method == Method::Post && self.mark == Mark::None
