@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod any_file;
 mod bad_files;
 mod bodies;
 mod documents;
@@ -16,4 +17,5 @@ mod reading;
 mod reloads;
 mod schemas;
 mod support;
+mod texts;
 mod watching;

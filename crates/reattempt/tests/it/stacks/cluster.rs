@@ -19,6 +19,7 @@ use tower::Service;
 
 use super::erased::{AnyBody, RequestBody, boxed_body};
 use super::file;
+use super::intruders::FIRST_NESTED;
 use super::plan::{Act, Answer, Plan, Readiness};
 
 /// The header with a call's number. It survives redirects.
@@ -263,6 +264,8 @@ impl UnderWay {
         if act.answer == Answer::Panic {
             let mut ledger = self.0.ledger();
             let call = ledger.arrivals[number].call;
+            // A nested call's first attempt is polled in the `call` of its service.
+            ledger.panicked |= call >= FIRST_NESTED;
             ledger.panics.push(call);
         }
         match act.answer {

@@ -20,12 +20,14 @@ struct Trouble {
     files: bool,
     upsets: bool,
     targets: bool,
+    /// `true` if a layer hides that requests were sent.
+    hides: bool,
 }
 
 impl Plan {
     pub(crate) fn of(seed: u64) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
-        let trouble = Trouble {
+        let mut trouble = Trouble {
             hangs: random.random_ratio(1, 4),
             panics: random.random_ratio(1, 6),
             unready: random.random_ratio(1, 4),
@@ -35,8 +37,10 @@ impl Plan {
             files: random.random_ratio(1, 2),
             upsets: random.random_ratio(1, 4),
             targets: random.random_ratio(1, 4),
+            hides: false,
         };
         let mut layers = layers(&mut random);
+        trouble.hides = layers.contains(&Layer::DropsBodies);
         state_the_truth_about_redirects(&mut layers);
         admit_the_servers_of_outer_sets(&mut layers);
         let count = random.random_range(1..=5);
@@ -212,6 +216,7 @@ fn act(random: &mut SmallRng, trouble: &Trouble) -> Act {
     };
     let redirects = trouble.redirects && random.random_ratio(1, 3);
     let answer = if redirects { SeeOther } else { answer };
+    let answer = if trouble.hides { pick(random, &[answer, SeeOther, Lost]) } else { answer };
     let answer = if trouble.files && random.random_ratio(2, 3) { file(random) } else { answer };
     let works = match answer {
         Ok | SlowBody | TornBody | File { .. } | SeeOther | SeeOtherHost | Error => true,

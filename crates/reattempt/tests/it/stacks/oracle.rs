@@ -219,20 +219,23 @@ fn panics_unwind(plan: &Plan, record: &Record) -> Verdict {
 }
 
 fn may_hang(plan: &Plan, record: &Record) -> bool {
-    let limits = |layer: &Layer| {
-        let limit = match layer {
-            Layer::Timeout(time) => Some(*time),
-            Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => *attempt_timeout,
-            Layer::Endpoints { attempt_timeout, .. } if plan.calls.iter().all(Call::is_for_base) => *attempt_timeout,
-            _ => None,
-        };
-        limit.is_some()
+    let limits = |(index, layer): (usize, &Layer)| match layer {
+        Layer::Timeout(_) => true,
+        Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => attempt_timeout.is_some(),
+        Layer::Endpoints { attempt_timeout, .. } => attempt_timeout.is_some() && gets_its_base(plan, index),
+        _ => false,
     };
     // A backup is called by its fallback, and a nested call by its service, so only a limit outside limits its time.
-    let backup = plan.layers.iter().position(|layer| matches!(layer, Layer::Backup { .. } | Layer::Nested));
-    let limited = plan.is_below(backup.unwrap_or(plan.layers.len()), limits);
+    let calls = |layer: &Layer| matches!(layer, Layer::Backup { .. } | Layer::Nested);
+    let limited = plan.layers.iter().enumerate().take_while(|(_, layer)| !calls(layer)).any(limits);
     let hangs = record.ledger.stalled || (record.ledger.hung && !limited);
     hangs || worker_is_gone(plan, record) || worker_starves(plan)
+}
+
+/// Returns `true` if all requests are for the base URL of this set of servers.
+fn gets_its_base(plan: &Plan, set: usize) -> bool {
+    let changes = |layer: &Layer| matches!(layer, Layer::Endpoints { .. } | Layer::Follow { .. });
+    plan.calls.iter().all(Call::is_for_base) && !plan.is_below(set, changes)
 }
 
 /// Checks that once all calls have ended, nothing is held, a call goes through, and nothing outlives the client.
