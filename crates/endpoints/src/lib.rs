@@ -112,6 +112,7 @@ mod look_up;
 #[cfg(feature = "opentelemetry")]
 pub mod metrics;
 mod on_demand;
+mod place;
 mod random;
 mod rewrite;
 mod send;
@@ -131,8 +132,9 @@ pub use handle::EndpointsHandle;
 pub use layer::{EndpointsLayer, Urls};
 pub use look_up::{ByClosure, Dns, Every, LookUp};
 pub use on_demand::OnDemand;
+pub use place::Keyed;
 pub use random::seed_picks;
-pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView};
+pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView, Place};
 pub use rewrite::Rewrite;
 pub use settings::{Endpoints, ForeignHosts};
 pub use source::{Connected, List, Source};

@@ -1,6 +1,6 @@
 //! Endpoints from periodic look-ups: DNS or a closure.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use reattempt_control::EndpointEvent;
+use reattempt_control::{EndpointEvent, Place};
 use reattempt_engine::wall::clock::{Instant, sleep_until};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
@@ -17,6 +17,7 @@ use super::discovery::{Caught, caught, text};
 use super::guard::EndpointGuard;
 use super::handle::name_of;
 use super::job::Job;
+use super::place::{Keyed, Placing};
 use super::{Endpoints, EndpointsError};
 use tower::BoxError;
 
@@ -41,9 +42,24 @@ pub trait LookUp: Send + 'static {
 
 /// A source of keys, and the time between two look-ups.
 #[derive(Debug)]
-pub struct Every<L> {
-    pub(super) source: L,
-    pub(super) every: Duration,
+pub struct Every<L: LookUp> {
+    source: L,
+    every: Duration,
+    placing: Placing<L::Key>,
+}
+
+impl<L: LookUp> Every<L> {
+    fn new(source: L, every: Duration) -> Self {
+        Self { source, every, placing: Placing::default() }
+    }
+}
+
+impl<L: LookUp> Keyed for Every<L> {
+    type Key = L::Key;
+
+    fn placing(&mut self) -> &mut Placing<L::Key> {
+        &mut self.placing
+    }
 }
 
 /// The addresses of a host name.
@@ -70,7 +86,7 @@ impl Endpoints<Every<Dns>> {
         let parts = parts.and_then(|(host, port)| Some((host, port.parse::<NonZeroU16>().ok()?.get())));
         let (host, port) = parts.ok_or_else(|| EndpointsError::new(name, problem))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').into();
-        Ok(Self::of(Every { source: Dns { host, port, pending: None }, every }))
+        Ok(Self::of(Every::new(Dns { host, port, pending: None }, every)))
     }
 }
 
@@ -95,7 +111,14 @@ impl LookUp for Dns {
 #[derive(Debug)]
 pub struct ByClosure<F>(F);
 
-impl<F> Endpoints<Every<ByClosure<F>>> {
+impl<F, Look, Keys, E> Endpoints<Every<ByClosure<F>>>
+where
+    F: FnMut() -> Look + Send + 'static,
+    Look: Future<Output = Result<Keys, E>> + Send,
+    Keys: IntoIterator,
+    Keys::Item: Display + Send,
+    E: Into<BoxError>,
+{
     /// Calls the closure, which returns the keys of all endpoints, once per interval `every` (at least 1 s). Use it for
     /// a registry, SRV records, or a resolver that respects DNS TTLs.
     ///
@@ -104,15 +127,8 @@ impl<F> Endpoints<Every<ByClosure<F>>> {
     ///
     /// The text of a key is the endpoint's name in errors, events and reports. If it is a URL, a hash that differs by
     /// process replaces its credentials and its query.
-    pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
-    where
-        F: FnMut() -> Look + Send + 'static,
-        Look: Future<Output = Result<Keys, E>> + Send,
-        Keys: IntoIterator,
-        Keys::Item: Display + Send,
-        E: Into<BoxError>,
-    {
-        Self::of(Every { source: ByClosure(look_up), every })
+    pub fn look_up(every: Duration, look_up: F) -> Self {
+        Self::of(Every::new(ByClosure(look_up), every))
     }
 }
 
@@ -132,14 +148,14 @@ where
 }
 
 /// The job that reads a source periodically.
-pub(super) struct KeepUp<L, F> {
+pub(super) struct KeepUp<L: LookUp, F> {
     look_ups: Every<L>,
     connect: F,
     known: Vec<Arc<str>>,
     failures: usize,
 }
 
-impl<L, F> KeepUp<L, F> {
+impl<L: LookUp, F> KeepUp<L, F> {
     pub(super) fn new(look_ups: Every<L>, connect: F) -> Self {
         Self { look_ups, connect, known: Vec::new(), failures: 0 }
     }
@@ -184,7 +200,7 @@ impl<L: LookUp, F> KeepUp<L, F> {
     {
         let found = answer.and_then(|keys| match keys.is_empty() {
             true => Err("the answer is empty".into()),
-            false => update(guard, keys, &mut self.known, &mut self.connect),
+            false => self.update(guard, keys),
         });
         match found {
             Ok(()) => {
@@ -202,27 +218,25 @@ impl<L: LookUp, F> KeepUp<L, F> {
             }
         }
     }
-}
-
-/// Replaces the endpoints with ones for these keys.
-fn update<C: Send + Sync + 'static, K: Display>(
-    guard: &EndpointGuard<C>,
-    keys: Vec<K>,
-    known: &mut Vec<Arc<str>>,
-    connect: &mut impl FnMut(K) -> C,
-) -> Result<(), BoxError> {
-    let by_name = caught(|| keys.into_iter().map(|key| (name_of(&key), key)).collect());
-    let mut by_name: HashMap<Arc<str>, K> = by_name?;
-    let mut names: Vec<_> = by_name.keys().cloned().collect();
-    names.sort_unstable();
-    // The set is updated even if the keys are unchanged, because a handle may have replaced the endpoints.
-    caught(|| {
-        let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
-        guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));
-    })?;
-    if names != *known {
-        let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: names.len() }));
-        *known = names;
+    /// Replaces the endpoints with ones for these keys.
+    fn update<C>(&mut self, guard: &EndpointGuard<C>, keys: Vec<L::Key>) -> Result<(), BoxError>
+    where
+        F: FnMut(L::Key) -> C,
+        C: Send + Sync + 'static,
+    {
+        let named = caught(|| keys.into_iter().map(|key| (name_of(&key), key)).collect());
+        let mut named: BTreeMap<Arc<str>, L::Key> = named?;
+        let placing = &self.look_ups.placing;
+        let placed = |(name, key): (&Arc<str>, &L::Key)| (placing.of(key, Place::new()), Arc::clone(name));
+        let endpoints: Vec<_> = caught(|| named.iter().map(placed).collect())?;
+        let names: Vec<_> = named.keys().cloned().collect();
+        // The set is updated even if the keys are unchanged, because their places may differ, and because a handle may
+        // have replaced the endpoints.
+        caught(|| guard.replace(endpoints, |_| false, |name| named.remove(name).map(&mut self.connect)))?;
+        if names != self.known {
+            let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: names.len() }));
+            self.known = names;
+        }
+        Ok(())
     }
-    Ok(())
 }

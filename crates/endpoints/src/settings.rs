@@ -4,10 +4,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_control::{EndpointEvent, EndpointSet};
+use reattempt_control::{EndpointEvent, EndpointSet, Place};
 use reattempt_core::Warning;
 use reattempt_engine::wall::no_time_for_attempts;
 
+use super::base_url::BaseUrl;
+use super::place::{Keyed, Placing};
 use super::random;
 
 /// An observer of a set's changes.
@@ -31,6 +33,8 @@ pub(crate) struct Settings {
     /// `true` if requests have an `https` base URL, so no `http` server may be listed.
     pub(super) https_only: bool,
     pub(super) foreign: ForeignHosts,
+    /// The places of base URLs, which a handle may replace.
+    pub(super) placing: Placing<BaseUrl>,
 }
 
 /// The treatment of requests whose URL begins with neither the requests' base URL nor that of a server in the set.
@@ -113,6 +117,51 @@ impl<S> Endpoints<S> {
     /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
     pub fn observe<F: Fn(&EndpointEvent) + Send + Sync + 'static>(mut self, observer: F) -> Self {
         self.settings.observers.push(Arc::new(observer));
+        self
+    }
+}
+
+impl<S: Keyed> Endpoints<S> {
+    /// Sets the function that gives each endpoint its place by its key. Default: the place that the source gives it.
+    ///
+    /// The function gets the place by the source: the tier of a list ([`or_else`](Endpoints::or_else)), and otherwise
+    /// the first tier. It is called without a lock, for all keys of a list, and again for all after each look-up and
+    /// each change. If it returns another place than before, the endpoint keeps its state and its connections.
+    ///
+    /// If it panics in a discovery task, nothing changes, observers are notified, and it is called again later.
+    /// Otherwise, the panic reaches the caller that builds the client or updates the set.
+    ///
+    /// Servers of this zone first, and those of other zones if these are out of service:
+    ///
+    /// ```
+    /// use std::fmt;
+    /// use std::time::Duration;
+    /// use reattempt::endpoints::Endpoints;
+    ///
+    /// struct Pod {
+    ///     address: String,
+    ///     zone: &'static str,
+    /// }
+    ///
+    /// // The name of the endpoint.
+    /// impl fmt::Display for Pod {
+    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ///         f.write_str(&self.address)
+    ///     }
+    /// }
+    ///
+    /// async fn pods() -> std::io::Result<Vec<Pod>> {
+    ///     Ok(vec![Pod { address: "10.0.0.7:8080".to_owned(), zone: "eu-1a" }]) // from a registry
+    /// }
+    ///
+    /// let endpoints = Endpoints::look_up(Duration::from_secs(10), pods)
+    ///     .placed(|pod, place| place.tier(usize::from(pod.zone != "eu-1a")));
+    /// ```
+    pub fn placed<F>(mut self, place: F) -> Self
+    where
+        F: Fn(&S::Key, Place) -> Place + Send + Sync + 'static,
+    {
+        *self.source.placing() = Placing(Some(Arc::new(place)));
         self
     }
 }

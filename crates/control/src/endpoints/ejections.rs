@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::endpoint::{Decisive, EjectReason, Member};
 use super::events::EndpointEvent;
+use super::place::Place;
 use super::roster::{ALL, Roster, Tier};
 use super::series::{Drawn, Series};
 use super::trail::{EndpointId, TierId};
@@ -33,7 +34,7 @@ pub(crate) struct Ejections<T> {
 
 /// An endpoint with its ejections. Times are in milliseconds.
 pub(crate) struct MemberRecord<T> {
-    pub(crate) tier: usize,
+    pub(crate) place: Place,
     pub(crate) member: Arc<Member<T>>,
     /// The ejections for failures, and the reason of the last one.
     failing: Series,
@@ -67,9 +68,9 @@ struct Kept {
 }
 
 impl<T> MemberRecord<T> {
-    pub(crate) fn new(tier: usize, member: Member<T>) -> Self {
+    pub(crate) fn new(place: Place, member: Member<T>) -> Self {
         Self {
-            tier,
+            place,
             member: Arc::new(member),
             failing: Series::FAILING,
             reason: EjectReason::InARow,
@@ -212,16 +213,16 @@ impl<T> Ejections<T> {
     /// `replaced`. Returns the endpoints that have left.
     pub(crate) fn replace(
         &mut self,
-        wanted: &[(usize, Arc<str>)],
+        wanted: &[(Place, Arc<str>)],
         replaced: &HashSet<&Arc<str>>,
         made: &mut Made<'_, T>,
     ) -> Vec<MemberRecord<T>> {
         let mut old: HashMap<_, _> = self.records.drain(..).map(|record| (name_of(&record), record)).collect();
-        self.records.extend(wanted.iter().filter_map(|(tier, name)| {
+        self.records.extend(wanted.iter().filter_map(|(place, name)| {
             let mut new = || made.get_mut(name).and_then(Option::take);
             let first = if replaced.contains(name) { new() } else { old.remove(name) };
             let mut record = first.or_else(new).or_else(|| old.remove(name))?;
-            record.tier = *tier;
+            record.place = *place;
             Some(record)
         }));
         let picks = old.values().map(|record| record.member.endpoint().picks.load(Ordering::Relaxed));
@@ -253,11 +254,11 @@ impl<T> Ejections<T> {
 
     /// Decides which endpoints are out of service, and returns the others.
     pub(crate) fn update_roster(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
-        let last = self.records.last().map(|record| record.tier);
+        let last = self.records.last().map(|record| record.place.tier);
         let was_all_in = self.all_in.take();
         let mut tiers = Vec::new();
-        for tier in self.records.chunk_by_mut(|one, next| one.tier == next.tier) {
-            let Some(number) = tier.first().map(|record| record.tier) else { continue };
+        for tier in self.records.chunk_by_mut(|one, next| one.place.tier == next.place.tier) {
+            let Some(number) = tier.first().map(|record| record.place.tier) else { continue };
             let kept = if Some(number) == last { kept(tier) } else { Kept::default() };
             let all_in = kept.all || kept.failing || kept.unreachable;
             if all_in {
@@ -275,7 +276,7 @@ impl<T> Ejections<T> {
         }
         let times = |record: &MemberRecord<T>| [record.failing.until, record.unreachable.until, record.asked];
         let until = self.records.iter().flat_map(times).flatten().min().unwrap_or(u64::MAX);
-        let tiered = self.records.first().map(|record| record.tier) != last;
+        let tiered = self.records.first().map(|record| record.place.tier) != last;
         Roster::new(until, tiers, tiered)
     }
 }
@@ -316,7 +317,7 @@ fn update_tier<T>(
     now: u64,
     events: &mut Vec<EndpointEvent>,
 ) {
-    let number = tier.first().map_or(0, |record| record.tier);
+    let number = tier.first().map_or(0, |record| record.place.tier);
     if was_all_in != all_in {
         events.push(match all_in {
             true => EndpointEvent::MajorityFailing { tier: number },

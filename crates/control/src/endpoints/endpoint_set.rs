@@ -17,6 +17,7 @@ use super::ejections::{Effect, Ejections, Made, MemberRecord, name_of, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::latency_word::time_of;
+use super::place::Place;
 use super::roster::{Picked, PickedTier, Roster};
 use super::series::Drawn;
 use super::trail::{EndpointId, Trail};
@@ -248,15 +249,16 @@ impl<T> EndpointSet<T> {
         self.change(at, |ejections| ejections.eject(id, failure, at, drawn))
     }
 
-    /// Replaces the set's endpoints with the named ones. Each name comes with a tier number; lower tiers are preferred.
+    /// Replaces the set's endpoints with the named ones. Each name comes with its [`Place`], or with the number of its
+    /// tier.
     ///
-    /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
-    /// in flight continue. `make` creates the services for new names, without a lock. If it updates the same set, that
-    /// update comes first. If a name is repeated, its first entry is used. Returns the events that the update caused,
-    /// or `None` if there were none.
-    pub fn update<N: Into<Arc<str>>>(
+    /// An endpoint that stays keeps its state and its service, also if its place changes. A removed endpoint is no
+    /// longer picked, but its attempts in flight continue. `make` creates the services for new names, without a lock.
+    /// If it updates the same set, that update comes first. If a name is repeated, its first entry is used. Returns the
+    /// events that the update caused, or `None` if there were none.
+    pub fn update<P: Into<Place>, N: Into<Arc<str>>>(
         &self,
-        endpoints: impl IntoIterator<Item = (usize, N)>,
+        endpoints: impl IntoIterator<Item = (P, N)>,
         mut make: impl FnMut(&str) -> T,
         now: Duration,
     ) -> Option<Box<[EndpointEvent]>> {
@@ -265,14 +267,14 @@ impl<T> EndpointSet<T> {
 
     /// Works like [`update`](Self::update), but also replaces each known endpoint for which `is_new` returns `true`. A
     /// name for which `make` returns no service is skipped.
-    pub fn replace<N: Into<Arc<str>>>(
+    pub fn replace<P: Into<Place>, N: Into<Arc<str>>>(
         &self,
-        endpoints: impl IntoIterator<Item = (usize, N)>,
+        endpoints: impl IntoIterator<Item = (P, N)>,
         is_new: impl Fn(&str) -> bool,
         mut make: impl FnMut(&str) -> Option<T>,
         now: Duration,
     ) -> Option<Box<[EndpointEvent]>> {
-        let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
+        let wanted = self.chosen(endpoints.into_iter().map(|(place, name)| (place.into(), name.into())));
         let replaced: HashSet<_> = wanted.iter().map(|(_, name)| name).filter(|name| is_new(name)).collect();
         let at = millis(now);
         // `None` is the name of a service that was not made.
@@ -281,10 +283,10 @@ impl<T> EndpointSet<T> {
         loop {
             let known: HashSet<_> = self.lock().records.iter().map(name_of).collect();
             // No lock is held, because `make` may use this set.
-            for (tier, name) in &wanted {
+            for (place, name) in &wanted {
                 if (!known.contains(name) || replaced.contains(name)) && !made.contains_key(name) {
                     let record =
-                        |service| MemberRecord::new(*tier, Member::new(Endpoint::new(Arc::clone(name), service)));
+                        |service| MemberRecord::new(*place, Member::new(Endpoint::new(Arc::clone(name), service)));
                     made.insert(name, make(name).map(record));
                 }
             }
@@ -307,13 +309,13 @@ impl<T> EndpointSet<T> {
     }
 
     /// Returns the endpoints to use, without repeated names, sorted by tier.
-    fn chosen(&self, endpoints: impl Iterator<Item = (usize, Arc<str>)>) -> Vec<(usize, Arc<str>)> {
+    fn chosen(&self, endpoints: impl Iterator<Item = (Place, Arc<str>)>) -> Vec<(Place, Arc<str>)> {
         let mut seen = HashSet::new();
         let mut chosen: Vec<_> = endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();
-        chosen.sort_by_key(|(tier, _)| *tier);
+        chosen.sort_by_key(|(place, _)| place.tier);
         let Some((most, seed)) = self.subset else { return chosen };
         let hasher = FixedState::with_seed(seed);
-        let tiers = chosen.chunk_by(|one, next| one.0 == next.0);
+        let tiers = chosen.chunk_by(|one, next| one.0.tier == next.0.tier);
         tiers
             .flat_map(|tier| {
                 let mut tier = tier.to_vec();

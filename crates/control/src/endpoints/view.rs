@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ejections::{MemberRecord, stamp};
 use super::endpoint::EjectReason;
 use super::latency_word::time_of;
+use super::place::Place;
 use super::trail::EndpointId;
 use crate::sync::Ordering;
 
@@ -48,7 +49,7 @@ impl EndpointView {
         Self {
             id: endpoint.named.id,
             name: Arc::clone(&endpoint.named.name),
-            tier: record.tier,
+            tier: record.place.tier,
             in_flight: record.member.in_flight(),
             picks: endpoint.picks.load(Ordering::Relaxed),
             latency: (latency > 0).then(|| time_of(latency)),
@@ -56,5 +57,12 @@ impl EndpointView {
             out: ejected.map(|(left, _)| Duration::from_millis(left)),
             reason: ejected.map(|(_, reason)| reason),
         }
+    }
+}
+
+/// The endpoint's place in its set.
+impl From<&EndpointView> for Place {
+    fn from(view: &EndpointView) -> Self {
+        Self::new().tier(view.tier)
     }
 }

@@ -22,6 +22,7 @@ mod loopback;
 mod metrics;
 mod moves;
 mod pauses;
+mod places;
 mod secrets;
 mod seen;
 mod standard;
