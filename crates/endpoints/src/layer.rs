@@ -184,7 +184,8 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
         (&self.shared, &self.base)
     }
 
-    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, for more than 100 endpoints without a subset, and for a random
+    /// subset that may leave some without a client.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

@@ -20,6 +20,8 @@ pub struct EndpointView {
     pub name: Arc<str>,
     /// The tier number, from 0.
     pub tier: usize,
+    /// The weight, or 0 for a reserve.
+    pub weight: u32,
     /// The number of attempts in flight.
     pub in_flight: usize,
     /// The number of attempts sent to the endpoint.
@@ -50,6 +52,7 @@ impl EndpointView {
             id: endpoint.named.id,
             name: Arc::clone(&endpoint.named.name),
             tier: record.place.tier,
+            weight: record.place.weight,
             in_flight: record.member.in_flight(),
             picks: endpoint.picks.load(Ordering::Relaxed),
             latency: (latency > 0).then(|| time_of(latency)),
@@ -63,6 +66,6 @@ impl EndpointView {
 /// The endpoint's place in its set.
 impl From<&EndpointView> for Place {
     fn from(view: &EndpointView) -> Self {
-        Self::new().tier(view.tier)
+        Self::new().tier(view.tier).weight(view.weight)
     }
 }

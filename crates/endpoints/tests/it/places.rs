@@ -1,16 +1,19 @@
 //! Tests of the places that sources give to endpoints.
 
 use std::io::Error;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::stream;
-use reattempt::Http;
+use http::{Method, Request};
 use reattempt::endpoints::{Endpoints, EndpointsHandle, EndpointsLayer, Place};
+use reattempt::{Http, RetryLayer};
 use reattempt_testing::secs;
-use reattempt_testing_layers::cluster::{Cluster, get};
+use reattempt_testing_layers::cluster::{Body, Cluster, Does, WELL, get, policy};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
+use tower::Layer;
 use tower::discover::Change;
 
 /// Puts names that begin with "far" into the second tier.
@@ -182,4 +185,52 @@ async fn panic_of_place_changes_nothing() {
     let inside = |_: &str, place: Place| place.tier(of_set.view().len());
     handle.update_placed(["a", "b"], inside, |name| cluster.client(name)).unwrap();
     assert_eq!(tiers(&handle), expected(&[(1, "a"), (1, "b")]));
+}
+
+/// Zones with one database are tiers that share their state: a share of the calls goes to the next zone from the start,
+/// and a POST with a key is retried there.
+// W-3, E-2
+#[tokio::test(start_paused = true)]
+async fn zones_spill_and_share_keys() {
+    reattempt::endpoints::seed_picks(1);
+    let cluster = Cluster::of([WELL, WELL, WELL]);
+    let urls = Endpoints::urls(["http://0", "http://1", "http://2"]).unwrap();
+    let zones = urls
+        .placed(|url, place| place.tier(usize::from(url.to_string() != "http://0")).weight(2))
+        .spill(0.1)
+        .tiers_share_state();
+    let layer = EndpointsLayer::with(Http::new(), zones);
+    assert!(layer.endpoints().view().iter().all(|view| view.weight == 2));
+    let client = RetryLayer::new(policy(3)).layer(layer.layer(cluster.client("")));
+    let request = |method: Method| {
+        let request = Request::builder().method(method).uri("http://0/").header("idempotency-key", "\"k\"");
+        request.body(Body::from("charge")).unwrap()
+    };
+    for _ in 0..1000 {
+        client.send(request(Method::GET)).await.unwrap();
+    }
+    let spilled = cluster.seen().iter().filter(|name| *name != "0").count();
+    assert!((70..130).contains(&spilled), "{spilled}");
+    cluster.set("0", Does::Reset);
+    for _ in 0..20 {
+        client.send(request(Method::POST)).await.unwrap();
+    }
+    assert!(cluster.seen().contains(&"0".to_owned()));
+}
+
+/// Clients with indices share the servers evenly, and a random subset is warned of.
+// S-1, S-2
+#[tokio::test(start_paused = true)]
+async fn clients_with_indices_share_servers() {
+    let names: Vec<_> = (0..10).map(|number| format!("http://{number}")).collect();
+    let urls = || Endpoints::urls(&names).unwrap();
+    let most = NonZeroUsize::new(2).unwrap();
+    let mut seen: Vec<_> = (0..5)
+        .flat_map(|index| EndpointsLayer::with(Http::new(), urls().subset_of(most, index)).endpoints().view())
+        .map(|view| view.name.to_string())
+        .collect();
+    seen.sort();
+    assert_eq!(seen, names);
+    let layer = EndpointsLayer::with(Http::new(), urls().subset(most));
+    assert!(layer.validate()[0].to_string().contains("2 of 10 endpoints"));
 }
