@@ -130,7 +130,7 @@ pub use future::ResponseFuture;
 pub use guard::EndpointGuard;
 pub use handle::EndpointsHandle;
 pub use layer::{EndpointsLayer, Urls};
-pub use look_up::{ByClosure, Dns, Every, LookUp};
+pub use look_up::{ByClosure, ByTtl, Dns, Every, LookUp};
 pub use on_demand::OnDemand;
 pub use place::Keyed;
 pub use random::seed_picks;

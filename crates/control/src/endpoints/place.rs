@@ -38,6 +38,16 @@ impl Place {
         Self { weight, ..self }
     }
 
+    /// Returns the number of the tier.
+    pub const fn get_tier(self) -> usize {
+        self.tier
+    }
+
+    /// Returns the weight.
+    pub const fn get_weight(self) -> u32 {
+        self.weight
+    }
+
     /// Returns the part of a set in which the endpoint is: its tier, and the reserve behind it.
     pub(crate) const fn part(self) -> (usize, bool) {
         (self.tier, self.weight == 0)

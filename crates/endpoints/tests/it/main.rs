@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod absent;
 mod abuse;
 mod any;
 mod attempts;
