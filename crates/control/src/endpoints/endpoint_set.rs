@@ -137,8 +137,11 @@ impl<T> EndpointSet<T> {
     /// call that has tried two endpoints of a tier goes to the next one. If the call has tried every endpoint in
     /// service, the one with the lowest price in the first tier is picked.
     ///
+    /// If the weights in a tier differ, endpoints are drawn by their weights, and their attempts in flight are
+    /// divided by them.
+    ///
     /// After an outage of more than half of a tier, some of its endpoints may still be out of service. Their share of
-    /// the calls then goes to the next tier.
+    /// the calls then goes to the tier's reserve, or to the next tier.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
