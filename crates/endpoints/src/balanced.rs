@@ -70,7 +70,8 @@ impl<C, P, Mode> Balanced<C, P, Mode> {
 }
 
 impl<C: Send + Sync + 'static, P, Mode> Balanced<C, P, Mode> {
-    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, for more than 100 endpoints without a subset, and for a random
+    /// subset that may leave some without a client.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use reattempt_control::EndpointEvent;
+use reattempt_control::{EndpointEvent, Place};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 use tower::discover::{Change, Discover};
@@ -18,6 +18,7 @@ use super::discovery::{caught, text};
 use super::guard::EndpointGuard;
 use super::handle::name_of;
 use super::job::Job;
+use super::place::{Keyed, Placing};
 use tower::BoxError;
 
 /// The wait after an error, so that a source that always fails does not cause a busy loop.
@@ -25,7 +26,18 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// A source of endpoints that applies the changes from a `Discover`.
 #[derive(Debug)]
-pub struct Discovered<D>(pub(super) D);
+pub struct Discovered<D: Discover> {
+    discover: D,
+    placing: Placing<D::Key>,
+}
+
+impl<D: Discover> Keyed for Discovered<D> {
+    type Key = D::Key;
+
+    fn placing(&mut self) -> &mut Placing<D::Key> {
+        &mut self.placing
+    }
+}
 
 impl<D: Discover> Endpoints<Discovered<D>> {
     /// Applies the changes from a `tower::discover::Discover`, such as a stream of changes or a `ServiceList`.
@@ -34,7 +46,7 @@ impl<D: Discover> Endpoints<Discovered<D>> {
     /// change, and the source is polled again after 1 s. If the source ends or panics, the set no longer changes. The
     /// last endpoint is removed only when another one is added.
     pub fn discover(discover: D) -> Self {
-        Self::of(Discovered(discover))
+        Self::of(Discovered { discover, placing: Placing::default() })
     }
 }
 
@@ -46,15 +58,19 @@ pub(super) struct Follow<D: Discover> {
     names: BTreeSet<Arc<str>>,
     /// All discovered services. A subset, or an update through a handle, may remove a service from the set and add it
     /// again later.
-    services: HashMap<Arc<str>, D::Service>,
+    services: HashMap<Arc<str>, (D::Key, D::Service)>,
     inserted: BTreeSet<Arc<str>>,
+    placing: Placing<D::Key>,
     changed: bool,
+    /// `true` if the last update failed, and is tried again.
+    failed: bool,
 }
 
 impl<D: Discover> Follow<D> {
-    pub(super) fn new(discover: D) -> Self {
+    pub(super) fn new(source: Discovered<D>) -> Self {
+        let Discovered { discover, placing } = source;
         let (names, services, inserted) = (BTreeSet::new(), HashMap::new(), BTreeSet::new());
-        Self { discover: Box::pin(discover), names, services, inserted, changed: false }
+        Self { discover: Box::pin(discover), names, services, inserted, placing, changed: false, failed: false }
     }
 }
 
@@ -70,7 +86,7 @@ where
     async fn run(&mut self, guard: &Weak<EndpointGuard<D::Service>>) {
         loop {
             let found = poll_fn(|cx| match changes(self.discover.as_mut(), cx) {
-                changes if changes.is_empty() => Poll::Pending,
+                changes if changes.is_empty() && !self.failed => Poll::Pending,
                 changes => Poll::Ready(changes),
             });
             let found = found.await;
@@ -84,12 +100,11 @@ where
                         Err(error) => errors.push(error),
                     }
                 }
-                self.update(&guard);
+                self.update(&guard)
             });
-            if let Err(panicked) = applied {
-                is_over = true;
-                errors.push(panicked);
-            }
+            self.failed = matches!(applied, Ok(Err(_)));
+            is_over |= applied.is_err();
+            errors.extend(applied.and_then(|updated| updated).err());
             let retry = (!is_over).then_some(AFTER_ERROR);
             for error in &errors {
                 let error = text(error);
@@ -121,7 +136,7 @@ where
                 let name = name_of(&key);
                 self.names.insert(Arc::clone(&name));
                 self.inserted.insert(Arc::clone(&name));
-                self.services.insert(name, service);
+                self.services.insert(name, (key, service));
             }
             Change::Remove(key) => {
                 let name = name_of(&key);
@@ -132,16 +147,22 @@ where
         }
     }
 
-    /// Applies the changes to the set, unless it would become empty.
-    fn update(&mut self, guard: &EndpointGuard<D::Service>) {
+    /// Applies the changes to the set, unless it would become empty. Returns the panic of the function that places
+    /// endpoints, and then changes nothing.
+    fn update(&mut self, guard: &EndpointGuard<D::Service>) -> Result<(), BoxError> {
         if !self.changed || self.names.is_empty() {
-            return;
+            return Ok(());
         }
-        let endpoints = self.names.iter().map(|name| (0, Arc::clone(name)));
-        guard.replace(endpoints, |name| self.inserted.contains(name), |name| self.services.get(name).cloned());
+        let service = |name: &str| self.services.get(name);
+        let place = |name| service(name).map_or(Place::new(), |(key, _)| self.placing.of(key, Place::new()));
+        let placed = || self.names.iter().map(|name| (place(name), Arc::clone(name))).collect();
+        let endpoints: Vec<_> = caught(placed)?;
+        let made = |name: &str| service(name).map(|(_, service)| service.clone());
+        guard.replace(endpoints, |name| self.inserted.contains(name), made);
         self.inserted.clear();
         self.changed = false;
         let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: self.names.len() }));
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Pick, Trail};
+use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket, Pick, Place, Trail};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
 use reattempt_core::{Warning, user_code};
 use reattempt_engine::wall::frame::{self, Frame};
@@ -13,6 +13,7 @@ use reattempt_guard::handle::now;
 
 use super::discovery::Discovery;
 use super::keys::{KeyTiers, TierOfKey};
+use super::place::Places;
 use super::random::OfThread;
 use super::settings::{EventObserver, Settings};
 
@@ -46,13 +47,18 @@ impl<T> EndpointGuard<T> {
     /// Replaces the endpoints, and wakes the calls that wait for the first ones.
     pub(super) fn replace(
         &self,
-        endpoints: impl IntoIterator<Item = (usize, Arc<str>)>,
+        endpoints: impl IntoIterator<Item = (Place, Arc<str>)>,
         is_new: impl Fn(&str) -> bool,
         make: impl FnMut(&str) -> Option<T>,
     ) {
         let events = self.set.replace(endpoints, is_new, make, now());
         self.notify_all(events);
         self.discovery.answered();
+    }
+
+    /// Returns the places that endpoints have now.
+    pub(super) fn places(&self) -> Places {
+        Places(self.set.view(now()).iter().map(|view| (Arc::clone(&view.name), Place::from(view))).collect())
     }
 
     pub(super) fn observe(&self, observer: EventObserver) {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 
 use http::uri::Scheme;
-use reattempt_control::{EndpointEvent, EndpointView};
+use reattempt_control::{EndpointEvent, EndpointView, Place};
 use reattempt_engine::wall::redacted;
 use reattempt_guard::handle::now;
 
@@ -43,16 +43,46 @@ impl<T> EndpointsHandle<T> {
     /// update comes first. The next discovery result replaces this list. Names appear in logs and metrics, so they must
     /// not contain credentials.
     ///
+    /// An endpoint in both lists keeps its place, too. A new one is in the first tier.
+    ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         names: impl IntoIterator<Item = N>,
+        make: impl FnMut(&str) -> T,
+    ) -> Result<(), EndpointsError> {
+        self.update_placed(names, |_, place| place, make)
+    }
+
+    /// Works like [`update`](Self::update), and gives each endpoint the place that `place` returns for its name and its
+    /// place so far.
+    ///
+    /// ```
+    /// # use std::convert::Infallible;
+    /// # use reattempt::endpoints::{Balanced, EndpointsError};
+    /// # fn example<C>(client: &Balanced<C>, client_to: impl Fn(&str) -> C) -> Result<(), EndpointsError>
+    /// # where C: Send + Sync + 'static {
+    /// # let own_zone = |name: &str| name.starts_with("10.0.");
+    /// let names = ["10.0.0.7:8080", "10.1.0.7:8080"];
+    /// client.endpoints().update_placed(names, |name, place| place.tier(usize::from(!own_zone(name))), client_to)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the same errors as [`update`](Self::update).
+    pub fn update_placed<N: Into<Arc<str>>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        place: impl Fn(&str, Place) -> Place,
         mut make: impl FnMut(&str) -> T,
     ) -> Result<(), EndpointsError> {
         let names: Vec<Arc<str>> = names.into_iter().map(Into::into).collect();
         check_names(&names)?;
-        let endpoints = names.into_iter().map(|name| (0, name));
+        let places = self.guard.places();
+        let endpoints = names.into_iter().map(|name| (place(&name, places.of(&name)), name));
+        let endpoints: Vec<_> = endpoints.collect();
         self.guard.replace(endpoints, |_| false, |name| Some(make(name)));
         Ok(())
     }
@@ -64,7 +94,10 @@ impl<T> EndpointsHandle<T> {
 }
 
 impl EndpointsHandle<BaseUrl> {
-    /// Replaces the endpoints with these base URLs, in one tier.
+    /// Replaces the endpoints with these base URLs.
+    ///
+    /// A base URL that stays keeps its place, and a new one is in the first tier, unless
+    /// [`placed`](super::Endpoints::placed) is set: that function gets these places, and returns others.
     ///
     /// The base URL that requests contain ([`Endpoints::base`](super::Endpoints::base)) does not change.
     ///
@@ -77,15 +110,17 @@ impl EndpointsHandle<BaseUrl> {
             let problem = "is for http, but requests have an https base URL (https for all)";
             return Err(EndpointsError::new(&clear.to_string(), problem));
         }
-        replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
+        let places = self.guard.places();
+        replace_urls(&self.guard, urls.into_iter().map(|url| (places.of(&url.name()), url)));
         Ok(())
     }
 }
 
-/// Replaces the endpoints with base URLs and their tiers.
-pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, BaseUrl)>) {
-    let named: Vec<_> = urls.into_iter().map(|(tier, url)| (tier, url.name(), url)).collect();
-    let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
+/// Replaces the endpoints with base URLs and their places.
+pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: impl Iterator<Item = (Place, BaseUrl)>) {
+    let placing = &guard.settings.placing;
+    let named: Vec<_> = urls.map(|(place, url)| (placing.of(&url, place), url.name(), url)).collect();
+    let endpoints = named.iter().map(|(place, name, _)| (*place, Arc::clone(name)));
     let by_name: HashMap<&str, &BaseUrl> = named.iter().map(|(_, name, url)| (&**name, url)).collect();
     guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
 }

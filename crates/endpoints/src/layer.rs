@@ -17,6 +17,7 @@ use super::base_url::BaseUrl;
 use super::directed::Directed;
 use super::guard::EndpointGuard;
 use super::handle::{EndpointsHandle, replace_urls};
+use super::place::{Keyed, Placing};
 use super::{Endpoints, EndpointsError, ForeignHosts};
 
 /// The servers' base URLs in tiers, and the base URL that requests contain.
@@ -24,6 +25,15 @@ use super::{Endpoints, EndpointsError, ForeignHosts};
 pub struct Urls {
     tiers: Vec<(usize, BaseUrl)>,
     base: BaseUrl,
+    placing: Placing<BaseUrl>,
+}
+
+impl Keyed for Urls {
+    type Key = BaseUrl;
+
+    fn placing(&mut self) -> &mut Placing<BaseUrl> {
+        &mut self.placing
+    }
 }
 
 impl Endpoints<Urls> {
@@ -36,7 +46,7 @@ impl Endpoints<Urls> {
         let urls = BaseUrl::read_all(urls)?;
         let base = urls.first().cloned().ok_or_else(EndpointsError::empty)?;
         let tiers = urls.into_iter().map(|url| (0, url)).collect();
-        Ok(Self::of(Urls { tiers, base }))
+        Ok(Self::of(Urls { tiers, base, placing: Placing::default() }))
     }
 
     /// Adds a tier of servers. An attempt is sent to it if the call has tried every server that is in service in
@@ -153,10 +163,11 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
     /// Creates a layer with the error mode `Mode`.
     #[doc(hidden)]
     pub fn of(protocol: P, endpoints: Endpoints<Urls>) -> Self {
-        let Endpoints { source: Urls { tiers, base }, mut settings } = endpoints;
+        let Endpoints { source: Urls { tiers, base, placing }, mut settings } = endpoints;
         settings.https_only = base.scheme == Scheme::HTTPS;
+        settings.placing = placing;
         let guard = Arc::new(EndpointGuard::new(settings));
-        replace_urls(&guard, tiers);
+        replace_urls(&guard, tiers.into_iter().map(|(tier, url)| (tier.into(), url)));
         let mut shared = Shared::of(protocol, guard);
         shared.attempt_timeout = shared.guard.settings.attempt_timeout;
         Self { shared, base: Arc::new(base), mode: PhantomData }
@@ -173,7 +184,8 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
         (&self.shared, &self.base)
     }
 
-    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, for more than 100 endpoints without a subset, and for a random
+    /// subset that may leave some without a client.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_control::{EndpointEvent, EndpointSet};
+use reattempt_control::{EndpointEvent, EndpointSet, Place};
 use reattempt_core::{Combined, Warning};
 
+use super::base_url::BaseUrl;
+use super::place::{Keyed, Placing};
 use super::random;
 
 /// An observer of a set's changes.
@@ -24,12 +26,17 @@ pub struct Endpoints<S> {
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     keeps_failing: bool,
-    subset: Option<NonZeroUsize>,
+    /// The number of endpoints of each tier, and the client's index if it has one.
+    subset: Option<(NonZeroUsize, Option<u64>)>,
+    spill: Option<f64>,
+    tiers_share_state: bool,
     pub(crate) attempt_timeout: Option<Duration>,
     pub(super) observers: Vec<EventObserver>,
     /// `true` if requests have an `https` base URL, so no `http` server may be listed.
     pub(super) https_only: bool,
     pub(super) foreign: ForeignHosts,
+    /// The places of base URLs, which a handle may replace.
+    pub(super) placing: Placing<BaseUrl>,
 }
 
 /// The treatment of requests whose URL begins with neither the requests' base URL nor that of a server in the set.
@@ -57,8 +64,15 @@ impl Settings {
         if self.keeps_failing {
             set = set.without_ejections();
         }
+        if let Some(share) = self.spill {
+            set = set.spill(share);
+        }
+        if self.tiers_share_state {
+            set = set.tiers_share_state();
+        }
         match self.subset {
-            Some(most) => set.subset(most, random::seed()),
+            Some((most, Some(index))) => set.subset_of(most, index),
+            Some((most, None)) => set.subset(most, random::seed()),
             None => set,
         }
     }
@@ -87,9 +101,57 @@ impl<S> Endpoints<S> {
 
     /// Uses at most `most` endpoints of each tier. Default: all. Set this if there are more than 100 endpoints.
     ///
-    /// Each client chooses its own subset. An update replaces as few endpoints as possible.
+    /// Each client chooses its own subset at random. An update replaces as few endpoints as possible. Random choices
+    /// are uneven: if clients × `most` is less than 5 × the number of endpoints, some endpoints may have no client.
+    /// With 50 clients of 20 endpoints each, that is 37 % of 1,000. Then give each client an index:
+    /// [`subset_of`](Self::subset_of).
     pub fn subset(mut self, most: NonZeroUsize) -> Self {
-        self.settings.subset = Some(most);
+        self.settings.subset = Some((most, None));
+        self
+    }
+
+    /// Uses at most `most` endpoints of each tier, so that all clients together use all endpoints evenly.
+    ///
+    /// The clients of a service have the indices 0, 1, 2 and so on, such as the ordinal of a pod in a StatefulSet, or
+    /// the number of a shard. The numbers of clients of any two endpoints differ by at most one, if all clients list
+    /// the same names and use the same `most`. If a tenth of the endpoints is replaced, a client replaces about a
+    /// quarter of its endpoints, where [`subset`](Self::subset) replaces an eighth.
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use std::time::Duration;
+    /// use reattempt::endpoints::Endpoints;
+    ///
+    /// # fn main() -> Result<(), reattempt::endpoints::EndpointsError> {
+    /// let pod = std::env::var("HOSTNAME").unwrap_or_default(); // shop-17
+    /// let index = pod.rsplit('-').next().and_then(|ordinal| ordinal.parse().ok()).unwrap_or(0);
+    /// let endpoints = Endpoints::dns("orders.default.svc:50051", Duration::from_secs(5))?
+    ///     .subset_of(NonZeroUsize::MIN.saturating_add(19), index);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn subset_of(mut self, most: NonZeroUsize, index: u64) -> Self {
+        self.settings.subset = Some((most, Some(index)));
+        self
+    }
+
+    /// Sends a share of a tier's calls to the next tier, from 0 to 1, and more if servers of the tier are out
+    /// of service. Default: a tier takes all calls while half of it is in service. Other shares are limited
+    /// to that range.
+    ///
+    /// A tier takes at most 1.4 times its part in service, as Envoy's priorities do. So one with at least 72 % of its
+    /// servers in service takes all calls but the share. Use it for zones, whose servers are sized for their own zone:
+    /// with a share such as 0.1, connections to the next zone are open before they are needed. For a second region that
+    /// is used in outages only, keep the default. It spills later, and a returning tier is not overloaded by it.
+    pub fn spill(mut self, share: f64) -> Self {
+        self.settings.spill = Some(share);
+        self
+    }
+
+    /// States that all tiers share their state, as zones with one database do. A POST with an idempotency key is then
+    /// retried in any tier. By default, it is retried only in the tier that may have processed it.
+    pub fn tiers_share_state(mut self) -> Self {
+        self.settings.tiers_share_state = true;
         self
     }
 
@@ -117,11 +179,61 @@ impl<S> Endpoints<S> {
     }
 }
 
+impl<S: Keyed> Endpoints<S> {
+    /// Sets the function that gives each endpoint its place by its key. Default: the place that the source gives it.
+    ///
+    /// The function gets the place by the source: the tier of a list ([`or_else`](Endpoints::or_else)), and otherwise
+    /// the first tier. It is called without a lock, for all keys of a list, and again for all after each look-up and
+    /// each change. If it returns another place than before, the endpoint keeps its state and its connections.
+    ///
+    /// If it panics in a discovery task, nothing changes, observers are notified, and it is called again later.
+    /// Otherwise, the panic reaches the caller that builds the client or updates the set.
+    ///
+    /// Servers of this zone first, with a tenth of the calls for those of other zones, and more if servers of this zone
+    /// are out of service. A canary gets a smaller weight:
+    ///
+    /// ```
+    /// use std::fmt;
+    /// use std::time::Duration;
+    /// use reattempt::endpoints::Endpoints;
+    ///
+    /// struct Pod {
+    ///     address: String,
+    ///     zone: &'static str,
+    ///     weight: u32,
+    /// }
+    ///
+    /// // The name of the endpoint.
+    /// impl fmt::Display for Pod {
+    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ///         f.write_str(&self.address)
+    ///     }
+    /// }
+    ///
+    /// async fn pods() -> std::io::Result<Vec<Pod>> {
+    ///     Ok(vec![Pod { address: "10.0.0.7:8080".to_owned(), zone: "eu-1a", weight: 100 }])
+    /// }
+    ///
+    /// let endpoints = Endpoints::look_up(Duration::from_secs(10), pods)
+    ///     .placed(|pod, place| place.tier(usize::from(pod.zone != "eu-1a")).weight(pod.weight))
+    ///     .spill(0.1)
+    ///     .tiers_share_state();
+    /// ```
+    pub fn placed<F>(mut self, place: F) -> Self
+    where
+        F: Fn(&S::Key, Place) -> Place + Send + Sync + 'static,
+    {
+        *self.source.placing() = Placing(Some(Arc::new(place)));
+        self
+    }
+}
+
 impl<S> std::fmt::Debug for Endpoints<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoints")
             .field("ejects", &!self.settings.keeps_failing)
             .field("subset", &self.settings.subset)
+            .field("spill", &self.settings.spill)
             .field("attempt_timeout", &self.settings.attempt_timeout)
             .finish_non_exhaustive()
     }

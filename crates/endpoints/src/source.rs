@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use reattempt_control::Place;
 use tower::discover::Discover;
 
 use super::discover::{Discovered, Follow};
@@ -11,6 +12,7 @@ use super::guard::EndpointGuard;
 use super::handle::{check_names, name_of};
 use super::job;
 use super::look_up::{Every, KeepUp, LookUp};
+use super::place::{Keyed, Placing};
 use super::{Endpoints, EndpointsError};
 use tower::BoxError;
 
@@ -30,7 +32,10 @@ pub trait Source {
 
 /// A list of endpoint keys in tiers, created by [`Endpoints::list`].
 #[derive(Debug)]
-pub struct List<K>(Vec<(usize, K)>);
+pub struct List<K> {
+    keys: Vec<(usize, K)>,
+    placing: Placing<K>,
+}
 
 impl<K: Display> Endpoints<List<K>> {
     /// Lists the servers' keys, such as addresses. [`connect`](Self::connect) creates a client for each.
@@ -41,9 +46,9 @@ impl<K: Display> Endpoints<List<K>> {
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
     pub fn list(keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
-        let list = Self::of(List(keys.into_iter().map(|key| (0, key)).collect()));
-        check_keys(&list.source.0)?;
-        Ok(list)
+        let keys: Vec<_> = keys.into_iter().map(|key| (0, key)).collect();
+        check_keys(&keys)?;
+        Ok(Self::of(List { keys, placing: Placing::default() }))
     }
 
     /// Adds a tier of servers. An attempt is sent to it if the call has tried every server that is in service in
@@ -53,13 +58,14 @@ impl<K: Display> Endpoints<List<K>> {
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
     pub fn or_else(mut self, keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
-        let before = self.source.0.len();
-        let tier = self.source.0.last().map_or(0, |(tier, _)| tier + 1);
-        self.source.0.extend(keys.into_iter().map(|key| (tier, key)));
-        if self.source.0.len() == before {
+        let listed = &mut self.source.keys;
+        let before = listed.len();
+        let tier = listed.last().map_or(0, |(tier, _)| tier + 1);
+        listed.extend(keys.into_iter().map(|key| (tier, key)));
+        if listed.len() == before {
             return Err(EndpointsError::empty());
         }
-        check_keys(&self.source.0)?;
+        check_keys(listed)?;
         Ok(self)
     }
 }
@@ -94,6 +100,22 @@ impl<L: LookUp> Endpoints<Every<L>> {
     }
 }
 
+impl<K> Keyed for List<K> {
+    type Key = K;
+
+    fn placing(&mut self) -> &mut Placing<K> {
+        &mut self.placing
+    }
+}
+
+impl<S: Keyed, F> Keyed for Connected<S, F> {
+    type Key = S::Key;
+
+    fn placing(&mut self) -> &mut Placing<S::Key> {
+        self.keys.placing()
+    }
+}
+
 impl<S> Endpoints<S> {
     fn connected<F>(self, connect: F) -> Endpoints<Connected<S, F>> {
         let Self { source: keys, settings } = self;
@@ -109,8 +131,8 @@ where
     type Client = C;
 
     fn begin(mut self, guard: &Arc<EndpointGuard<C>>) {
-        let keys = self.keys.0;
-        let names = keys.iter().map(|(tier, key)| (*tier, name_of(key)));
+        let List { keys, placing } = self.keys;
+        let names = keys.iter().map(|(tier, key)| (placing.of(key, Place::from(*tier)), name_of(key)));
         let names: Vec<_> = names.collect();
         let keys = keys.into_iter().map(|(_, key)| (name_of(&key), key));
         let mut keys: HashMap<_, _> = keys.collect();
@@ -141,6 +163,6 @@ where
     type Client = D::Service;
 
     fn begin(self, guard: &Arc<EndpointGuard<D::Service>>) {
-        job::begin(guard, Follow::new(self.0));
+        job::begin(guard, Follow::new(self));
     }
 }

@@ -8,19 +8,30 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::endpoint::{Decisive, EjectReason, Member};
+use super::endpoint::{Decisive, EjectReason, IDLE, Member};
 use super::events::EndpointEvent;
+use super::place::Place;
 use super::roster::{ALL, Roster, Tier};
 use super::series::{Drawn, Series};
+use super::slots::Weights;
 use super::trail::{EndpointId, TierId};
 use super::words::Stamp;
+use crate::millionths::MILLION;
 use crate::sync::Ordering;
 
 /// The longest wait that an endpoint may ask for, in milliseconds. It is that of
 /// [`Limits::max_server_delay`](reattempt_core::Limits).
 const LONGEST_WAIT: u64 = 60_000;
 
-/// A set's endpoints, sorted by tier.
+/// The rules for tiers that users set.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TierRules {
+    /// The share of the calls for the next tier, in millionths (W-3).
+    pub(crate) spill: Option<u64>,
+    pub(crate) share_state: bool,
+}
+
+/// A set's endpoints, sorted by tier, and behind those of a tier its reserve.
 pub(crate) struct Ejections<T> {
     /// The set's number in the ids of its tiers.
     set: u32,
@@ -33,7 +44,7 @@ pub(crate) struct Ejections<T> {
 
 /// An endpoint with its ejections. Times are in milliseconds.
 pub(crate) struct MemberRecord<T> {
-    pub(crate) tier: usize,
+    pub(crate) place: Place,
     pub(crate) member: Arc<Member<T>>,
     /// The ejections for failures, and the reason of the last one.
     failing: Series,
@@ -67,9 +78,9 @@ struct Kept {
 }
 
 impl<T> MemberRecord<T> {
-    pub(crate) fn new(tier: usize, member: Member<T>) -> Self {
+    pub(crate) fn new(place: Place, member: Member<T>) -> Self {
         Self {
-            tier,
+            place,
             member: Arc::new(member),
             failing: Series::FAILING,
             reason: EjectReason::InARow,
@@ -212,16 +223,16 @@ impl<T> Ejections<T> {
     /// `replaced`. Returns the endpoints that have left.
     pub(crate) fn replace(
         &mut self,
-        wanted: &[(usize, Arc<str>)],
+        wanted: &[(Place, Arc<str>)],
         replaced: &HashSet<&Arc<str>>,
         made: &mut Made<'_, T>,
     ) -> Vec<MemberRecord<T>> {
         let mut old: HashMap<_, _> = self.records.drain(..).map(|record| (name_of(&record), record)).collect();
-        self.records.extend(wanted.iter().filter_map(|(tier, name)| {
+        self.records.extend(wanted.iter().filter_map(|(place, name)| {
             let mut new = || made.get_mut(name).and_then(Option::take);
             let first = if replaced.contains(name) { new() } else { old.remove(name) };
             let mut record = first.or_else(new).or_else(|| old.remove(name))?;
-            record.tier = *tier;
+            record.place = *place;
             Some(record)
         }));
         let picks = old.values().map(|record| record.member.endpoint().picks.load(Ordering::Relaxed));
@@ -252,71 +263,93 @@ impl<T> Ejections<T> {
     }
 
     /// Decides which endpoints are out of service, and returns the others.
-    pub(crate) fn update_roster(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
-        let last = self.records.last().map(|record| record.tier);
+    pub(crate) fn update_roster(&mut self, now: u64, rules: TierRules, events: &mut Vec<EndpointEvent>) -> Roster<T> {
+        let last = self.records.last().map(|record| record.place.tier);
         let was_all_in = self.all_in.take();
         let mut tiers = Vec::new();
-        for tier in self.records.chunk_by_mut(|one, next| one.tier == next.tier) {
-            let Some(number) = tier.first().map(|record| record.tier) else { continue };
-            let kept = if Some(number) == last { kept(tier) } else { Kept::default() };
+        for tier in self.records.chunk_by_mut(|one, next| one.place.tier == next.place.tier) {
+            let Some(number) = tier.first().map(|record| record.place.tier) else { continue };
+            let is_last = Some(number) == last;
+            let id = TierId::new(self.set, u32::try_from(number).unwrap_or(u32::MAX));
+            let split = tier.partition_point(|record| record.place.weight > 0);
+            // A tier of reserves only is a tier like any other.
+            let (main, reserve) = tier.split_at_mut(if split > 0 { split } else { tier.len() });
+            let has_reserve = reserve.iter().any(|record| !record.is_out(Kept::default()));
+            let kept = if is_last { kept(main, has_reserve) } else { Kept::default() };
             let all_in = kept.all || kept.failing || kept.unreachable;
             if all_in {
                 self.all_in = Some(number);
             }
-            update_tier(tier, (was_all_in == Some(number), all_in), kept, now, events);
-            let in_service = tier.iter().filter(|record| !record.out);
-            let members: Box<[_]> = in_service.map(|record| Arc::clone(&record.member)).collect();
-            let out = tier.iter().filter(|record| record.out).map(|record| record.member.endpoint().named.id).collect();
-            let share = share(tier, members.len());
-            if !members.is_empty() {
-                let number = u32::try_from(number).unwrap_or(u32::MAX);
-                tiers.push(Tier { id: TierId::new(self.set, number), members, out, share, all_in });
-            }
+            update_part(main, (was_all_in == Some(number), all_in), kept, now, events);
+            update_part(reserve, (false, false), Kept::default(), now, events);
+            let healthy = healthy_share(main, rules);
+            let spill = rules.spill.filter(|_| !is_last).map_or(0, |spill| ALL * spill / MILLION);
+            // The reserve gets the calls of what is out of service, but not those that spill over in any case.
+            let of_reserve = if healthy < ALL { healthy_share(reserve, rules) } else { 0 };
+            tiers.extend(part_in_service(main, id, healthy.min(ALL - spill), all_in));
+            tiers.extend(part_in_service(reserve, id, of_reserve, false));
         }
         let times = |record: &MemberRecord<T>| [record.failing.until, record.unreachable.until, record.asked];
         let until = self.records.iter().flat_map(times).flatten().min().unwrap_or(u64::MAX);
-        let tiered = self.records.first().map(|record| record.tier) != last;
+        let tiered = !rules.share_state && self.records.first().map(|record| record.place.tier) != last;
         Roster::new(until, tiers, tiered)
     }
 }
 
+/// Returns the part of a tier that is in service, if any is.
+fn part_in_service<T>(records: &[MemberRecord<T>], id: TierId, share: u64, all_in: bool) -> Option<Tier<T>> {
+    let in_service = || records.iter().filter(|record| !record.out);
+    let members: Box<[_]> = in_service().map(|record| Arc::clone(&record.member)).collect();
+    let weights = Weights::of(in_service().map(|record| record.place.weight));
+    if let Some(weights) = &weights {
+        members.iter().zip(weights.ratios(IDLE)).for_each(|(member, ratio)| member.set_call(ratio));
+    }
+    let out = records.iter().filter(|record| record.out).map(|record| record.member.endpoint().named.id).collect();
+    let slots = weights.map(|weights| weights.slots());
+    (!members.is_empty()).then_some(Tier { id, members, out, share, slots, all_in })
+}
+
 /// Returns the ejected endpoints of the last tier that stay in service.
 ///
-/// Failing ones stay if they are more than half of those that can serve at all. If none can, all stay. If the others
+/// Failing ones stay if they are more than half of those that can serve at all. If none can, all stay, unless an
+/// endpoint of the reserve is in service. If the others
 /// have all returned without a success so far, unreachable ones stay too: each may be the first to accept a connection
 /// again, and the first one to return would otherwise get the calls of all.
-fn kept<T>(tier: &[MemberRecord<T>]) -> Kept {
+fn kept<T>(tier: &[MemberRecord<T>], has_reserve: bool) -> Kept {
     let open = || tier.iter().filter(|record| !record.is_shut());
     let (length, failing) = (open().count(), open().filter(|record| record.failing.until.is_some()).count());
     Kept {
-        all: length == 0,
+        all: length == 0 && !has_reserve,
         failing: failing > length / 2,
         unreachable: length > 0 && open().all(MemberRecord::is_unproven),
     }
 }
 
-/// Returns the share of picks that a tier gets. After an outage of most of the tier, this is the part of it that is in
-/// service.
-fn share<T>(tier: &mut [MemberRecord<T>], in_service: usize) -> u64 {
-    let length = tier.len();
-    let mut out = tier.iter_mut().filter(|record| record.out);
+/// Returns the share of picks that a part of a tier gets because of its health. After an outage of most of it, this is
+/// the part of it that is in service. If calls spill over, it is at most 1.4 times that (W-3).
+fn healthy_share<T>(records: &mut [MemberRecord<T>], rules: TierRules) -> u64 {
+    let length = records.len() as u64;
+    let mut out: Vec<_> = records.iter_mut().filter(|record| record.out).collect();
+    let in_service = length - out.len() as u64;
     if in_service < length.div_ceil(2) {
-        out.for_each(|record| record.lost = true);
-    } else if !out.any(|record| record.lost) {
-        return ALL;
+        out.iter_mut().for_each(|record| record.lost = true);
     }
-    ALL * in_service as u64 / length as u64
+    match (out.iter().any(|record| record.lost), rules.spill) {
+        (true, _) => ALL * in_service / length,
+        (false, Some(_)) if length > 0 => (ALL * 14 * in_service / (10 * length)).min(ALL),
+        _ => ALL,
+    }
 }
 
-/// Updates a tier, of which ejected endpoints may be in service, or may have been until now.
-fn update_tier<T>(
+/// Updates a part of a tier, of which ejected endpoints may be in service, or may have been until now.
+fn update_part<T>(
     tier: &mut [MemberRecord<T>],
     (was_all_in, all_in): (bool, bool),
     kept: Kept,
     now: u64,
     events: &mut Vec<EndpointEvent>,
 ) {
-    let number = tier.first().map_or(0, |record| record.tier);
+    let number = tier.first().map_or(0, |record| record.place.tier);
     if was_all_in != all_in {
         events.push(match all_in {
             true => EndpointEvent::MajorityFailing { tier: number },

@@ -186,25 +186,43 @@ fn wait(hint: ServerHint) -> Option<Duration> {
 ///
 /// A set and its rosters share this value, and each attempt has a reference to the endpoint itself. The reference count
 /// is thus the number of attempts in flight, and no ticket can forget to decrement it.
-pub(crate) struct Member<T>(Arc<Endpoint<T>>);
+pub(crate) struct Member<T> {
+    endpoint: Arc<Endpoint<T>>,
+    /// The load of a call in flight in a tier with weights, in parts of [`IDLE`].
+    call: AtomicU64,
+}
+
+/// The load of an idle endpoint in a tier with weights.
+pub(crate) const IDLE: u64 = 8;
 
 impl<T> Member<T> {
     pub(crate) fn new(endpoint: Endpoint<T>) -> Self {
-        Self(Arc::new(endpoint))
+        Self { endpoint: Arc::new(endpoint), call: AtomicU64::new(IDLE) }
     }
 
     #[inline]
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint<T>> {
-        &self.0
+        &self.endpoint
+    }
+
+    /// Sets the ratio of the tier's largest weight to that of the endpoint, in parts of [`IDLE`].
+    pub(crate) fn set_call(&self, call: u64) {
+        self.call.store(call, Ordering::Relaxed);
+    }
+
+    /// Returns (in flight ÷ weight + 1 ÷ largest weight), in parts of [`IDLE`] and of the largest weight (W-1).
+    pub(crate) fn weighted_load(&self) -> u64 {
+        let calls = (self.in_flight() as u64).saturating_mul(self.call.load(Ordering::Relaxed));
+        calls.saturating_add(IDLE)
     }
 
     #[inline]
     pub(crate) fn in_flight(&self) -> usize {
-        Arc::strong_count(&self.0) - 1
+        Arc::strong_count(&self.endpoint) - 1
     }
 
     /// Forgets the price of an endpoint that returns (P-5).
     pub(crate) fn forget(&self, at: Stamp) {
-        self.0.forget(self.in_flight(), at);
+        self.endpoint.forget(self.in_flight(), at);
     }
 }

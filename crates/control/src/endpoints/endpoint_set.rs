@@ -2,29 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use foldhash::quality::FixedState;
 use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Effect, Ejections, Made, MemberRecord, name_of, stamp};
+use super::ejections::{Effect, Ejections, Made, MemberRecord, TierRules, name_of, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::latency_word::time_of;
-use super::roster::{Picked, PickedTier, Roster};
+use super::place::Place;
+use super::roster::{Picked, Roster};
 use super::series::Drawn;
+use super::subset::Subset;
+use super::ticket::{Ended, EndpointTicket, Pick};
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
+use crate::millionths::millionths;
 use crate::sync::{Mutex, MutexGuard};
-
-/// The number of endpoints above which a client should not keep connections to all of them.
-const MANY: usize = 100;
 
 /// A set of equivalent endpoints. Each attempt is sent to one of them.
 ///
@@ -60,63 +59,10 @@ pub struct EndpointSet<T> {
     tiered: AtomicBool,
     ejections: Mutex<Ejections<T>>,
     ejects: bool,
-    subset: Option<(NonZeroUsize, u64)>,
-}
-
-/// The endpoint picked for an attempt.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Pick<T> {
-    /// The attempt's ticket. Its [`service`](EndpointTicket::service) sends the attempt.
-    pub ticket: EndpointTicket<T>,
-    /// `true` if the call can still try another endpoint that is in service.
-    pub elsewhere: bool,
-    /// The tier of the endpoint, or `None` if the set has only one.
-    pub tier: Option<PickedTier>,
-    /// Events that this pick caused, such as expired ejections, or `None` if there were none.
-    pub events: Option<Box<[EndpointEvent]>>,
-}
-
-/// The result of recording the end of an attempt.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Ended<T> {
-    /// The ticket, or `None` if the attempt ended without an outcome. Hold it until the response body ends, and then
-    /// drop it.
-    pub held: Option<EndpointTicket<T>>,
-    /// Events caused by the end of the attempt, such as an ejection, or `None` if there were none.
-    pub events: Option<Box<[EndpointEvent]>>,
-}
-
-/// An attempt's ticket for its endpoint. The endpoint counts the attempt as in flight until the ticket is dropped.
-pub struct EndpointTicket<T> {
-    endpoint: Arc<Endpoint<T>>,
-    /// The time at which the head of a successful response arrived, in milliseconds.
-    head: Option<u64>,
-}
-
-impl<T> EndpointTicket<T> {
-    /// Returns the endpoint's id, for the call's [`Trail`].
-    #[inline]
-    pub fn id(&self) -> EndpointId {
-        self.endpoint.named.id
-    }
-
-    /// Returns the endpoint's name.
-    pub fn name(&self) -> &Arc<str> {
-        &self.endpoint.named.name
-    }
-
-    /// Returns the value used to send to the endpoint.
-    pub fn service(&self) -> &T {
-        &self.endpoint.service
-    }
-}
-
-impl<T> fmt::Debug for EndpointTicket<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("EndpointTicket").field(self.name()).finish()
-    }
+    rules: TierRules,
+    subset: Subset,
+    /// The number of endpoints that the last update listed, for warnings.
+    listed: AtomicUsize,
 }
 
 impl<T> EndpointSet<T> {
@@ -127,7 +73,9 @@ impl<T> EndpointSet<T> {
             tiered: AtomicBool::new(false),
             ejections: Mutex::new(Ejections::new()),
             ejects: true,
-            subset: None,
+            rules: TierRules::default(),
+            subset: Subset::All,
+            listed: AtomicUsize::new(0),
         }
     }
 
@@ -142,9 +90,43 @@ impl<T> EndpointSet<T> {
     ///
     /// Each seed selects different endpoints, and an update replaces as few of them as possible (rendezvous hashing).
     /// Give each client its own seed.
+    ///
+    /// Random choices are uneven. If clients × `most` is less than 5 × the number of endpoints, some endpoints have no
+    /// client: with 50 clients of 20 endpoints each, 37 % of 1,000. Then [give an index](Self::subset_of).
     #[must_use]
     pub fn subset(self, most: NonZeroUsize, seed: u64) -> Self {
-        Self { subset: Some((most, seed)), ..self }
+        Self { subset: Subset::Seeded(most, seed), ..self }
+    }
+
+    /// Uses at most `most` endpoints of each tier, so that clients with the indices 0, 1, 2 and so on share
+    /// all endpoints evenly: the numbers of clients of any two endpoints differ by at most one.
+    ///
+    /// All clients see the same ring of hashed names, and each uses its own section of it. If a tenth of the endpoints
+    /// is replaced, a client replaces about a quarter of its endpoints, where [`subset`](Self::subset) replaces an
+    /// eighth.
+    #[must_use]
+    pub fn subset_of(self, most: NonZeroUsize, index: u64) -> Self {
+        Self { subset: Subset::Section(most, index), ..self }
+    }
+
+    /// Sends a share of the calls to the next tier, from 0 to 1. Other shares are limited to that range.
+    ///
+    /// The rest goes to the next tier as well, as far as a tier is out of service: a tier takes at most 1.4
+    /// times its part in service, as Envoy's priorities do. So a tier with at least 72 % of its endpoints in
+    /// service takes all that the share leaves it. By default, a tier takes all calls while half of it is in
+    /// service.
+    #[must_use]
+    pub fn spill(mut self, share: f64) -> Self {
+        self.rules.spill = Some(millionths(share, 0.0, 1.0));
+        self
+    }
+
+    /// States that tiers share their state, as zones with one database do. A call with an idempotency key may then be
+    /// sent to several tiers, as if the set had only one.
+    #[must_use]
+    pub fn tiers_share_state(mut self) -> Self {
+        self.rules.share_state = true;
+        self
     }
 
     /// Picks the endpoint for an attempt. `trail` lists the endpoints that the call has already tried. Returns `None`
@@ -155,8 +137,11 @@ impl<T> EndpointSet<T> {
     /// call that has tried two endpoints of a tier goes to the next one. If the call has tried every endpoint in
     /// service, the one with the lowest price in the first tier is picked.
     ///
+    /// If the weights in a tier differ, endpoints are drawn by their weights, and their attempts in flight are
+    /// divided by them.
+    ///
     /// After an outage of more than half of a tier, some of its endpoints may still be out of service. Their share of
-    /// the calls then goes to the next tier.
+    /// the calls then goes to the tier's reserve, or to the next tier.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
@@ -168,7 +153,7 @@ impl<T> EndpointSet<T> {
         }
         let Picked { member, elsewhere, tier } = roster.pick(trail, stamp(at), random)?;
         member.endpoint().on_pick();
-        let ticket = EndpointTicket { endpoint: Arc::clone(member.endpoint()), head: None };
+        let ticket = EndpointTicket::new(Arc::clone(member.endpoint()));
         Some(Pick { ticket, elsewhere, tier, events })
     }
 
@@ -248,15 +233,16 @@ impl<T> EndpointSet<T> {
         self.change(at, |ejections| ejections.eject(id, failure, at, drawn))
     }
 
-    /// Replaces the set's endpoints with the named ones. Each name comes with a tier number; lower tiers are preferred.
+    /// Replaces the set's endpoints with the named ones. Each name comes with its [`Place`], or with the number of its
+    /// tier.
     ///
-    /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
-    /// in flight continue. `make` creates the services for new names, without a lock. If it updates the same set, that
-    /// update comes first. If a name is repeated, its first entry is used. Returns the events that the update caused,
-    /// or `None` if there were none.
-    pub fn update<N: Into<Arc<str>>>(
+    /// An endpoint that stays keeps its state and its service, also if its place changes. A removed endpoint is no
+    /// longer picked, but its attempts in flight continue. `make` creates the services for new names, without a lock.
+    /// If it updates the same set, that update comes first. If a name is repeated, its first entry is used. Returns the
+    /// events that the update caused, or `None` if there were none.
+    pub fn update<P: Into<Place>, N: Into<Arc<str>>>(
         &self,
-        endpoints: impl IntoIterator<Item = (usize, N)>,
+        endpoints: impl IntoIterator<Item = (P, N)>,
         mut make: impl FnMut(&str) -> T,
         now: Duration,
     ) -> Option<Box<[EndpointEvent]>> {
@@ -265,14 +251,14 @@ impl<T> EndpointSet<T> {
 
     /// Works like [`update`](Self::update), but also replaces each known endpoint for which `is_new` returns `true`. A
     /// name for which `make` returns no service is skipped.
-    pub fn replace<N: Into<Arc<str>>>(
+    pub fn replace<P: Into<Place>, N: Into<Arc<str>>>(
         &self,
-        endpoints: impl IntoIterator<Item = (usize, N)>,
+        endpoints: impl IntoIterator<Item = (P, N)>,
         is_new: impl Fn(&str) -> bool,
         mut make: impl FnMut(&str) -> Option<T>,
         now: Duration,
     ) -> Option<Box<[EndpointEvent]>> {
-        let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
+        let wanted = self.chosen(endpoints.into_iter().map(|(place, name)| (place.into(), name.into())));
         let replaced: HashSet<_> = wanted.iter().map(|(_, name)| name).filter(|name| is_new(name)).collect();
         let at = millis(now);
         // `None` is the name of a service that was not made.
@@ -281,10 +267,10 @@ impl<T> EndpointSet<T> {
         loop {
             let known: HashSet<_> = self.lock().records.iter().map(name_of).collect();
             // No lock is held, because `make` may use this set.
-            for (tier, name) in &wanted {
+            for (place, name) in &wanted {
                 if (!known.contains(name) || replaced.contains(name)) && !made.contains_key(name) {
                     let record =
-                        |service| MemberRecord::new(*tier, Member::new(Endpoint::new(Arc::clone(name), service)));
+                        |service| MemberRecord::new(*place, Member::new(Endpoint::new(Arc::clone(name), service)));
                     made.insert(name, make(name).map(record));
                 }
             }
@@ -307,21 +293,13 @@ impl<T> EndpointSet<T> {
     }
 
     /// Returns the endpoints to use, without repeated names, sorted by tier.
-    fn chosen(&self, endpoints: impl Iterator<Item = (usize, Arc<str>)>) -> Vec<(usize, Arc<str>)> {
+    fn chosen(&self, endpoints: impl Iterator<Item = (Place, Arc<str>)>) -> Vec<(Place, Arc<str>)> {
         let mut seen = HashSet::new();
         let mut chosen: Vec<_> = endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();
-        chosen.sort_by_key(|(tier, _)| *tier);
-        let Some((most, seed)) = self.subset else { return chosen };
-        let hasher = FixedState::with_seed(seed);
-        let tiers = chosen.chunk_by(|one, next| one.0 == next.0);
-        tiers
-            .flat_map(|tier| {
-                let mut tier = tier.to_vec();
-                tier.sort_by_cached_key(|(_, name)| hasher.hash_one(name));
-                tier.truncate(most.get());
-                tier
-            })
-            .collect()
+        chosen.sort_by_key(|(place, _)| place.part());
+        self.listed.store(chosen.len(), Ordering::Relaxed);
+        let parts = chosen.chunk_by(|one, next| one.0.part() == next.0.part());
+        parts.flat_map(|part| self.subset.of(part)).collect()
     }
 
     /// Changes the ejections, and replaces the endpoints in service.
@@ -331,7 +309,7 @@ impl<T> EndpointSet<T> {
         let mut ejections = self.lock();
         ejections.expire(at);
         change(&mut ejections);
-        let roster = ejections.update_roster(at, &mut events);
+        let roster = ejections.update_roster(at, self.rules, &mut events);
         self.tiered.store(roster.is_tiered(), Ordering::Relaxed);
         let old = self.roster.swap(Arc::new(roster));
         drop(ejections);
@@ -359,12 +337,10 @@ impl<T> EndpointSet<T> {
         self.lock().picks_of_gone
     }
 
-    /// Returns a warning if the set is so large that a client should use a [subset](Self::subset).
+    /// Returns a warning if the set is so large that a client should use a [subset](Self::subset), or if that
+    /// subset may leave endpoints without a client.
     pub fn validate(&self) -> Vec<Warning> {
-        let length = self.lock().records.len();
-        let many = length > MANY && self.subset.is_none();
-        let warning = many.then(|| Warning::new("endpoints", length, "at most 100, or a subset"));
-        warning.into_iter().collect()
+        self.subset.validate(self.listed.load(Ordering::Relaxed)).into_iter().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Ejections<T>> {

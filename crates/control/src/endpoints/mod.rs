@@ -17,6 +17,9 @@
 //! | after its return, one failure before the first success ejects it again | real calls are the probes |
 //! | at most half of a set, or of its last tier, is out of service for failures; if more fail, they stay in service | otherwise an overload would remove servers that still work |
 //! | endpoints that can serve nothing do not count for that, and are out unless all are | picks of 14 dead servers of 20 would be half of all |
+//! | with a spill, a tier takes at most 1.4 times its part in service, and leaves a share to the next tier | a client in a zone opens connections to the next zone before it needs them |
+//! | an endpoint of weight 0 is a reserve, which gets calls only for endpoints that are out | an address that a resolver no longer returns may be dead, or may be the only one that works |
+//! | a pick draws both endpoints by their weights, and the weight divides the calls in flight, but not the price | a price divided by the weight gives a canary no calls at a low load |
 //! | a call that has tried two endpoints of a tier goes to the next one | with three attempts, a call would otherwise meet only dead endpoints of a tier that has just failed |
 //! | a call whose request one tier may have processed, under a key, stays in that tier | tiers share no state, so the others do not know the key |
 //! | after an outage of all, the first endpoint that returns is not alone in service until it has served a call | it would get the calls of all, and the others may be back too |
@@ -33,6 +36,8 @@
 //!   both of a pair are silent.
 //! - `names` finds the name of an endpoint by its number, for reports and errors.
 //! - `ejections` decides, under a lock, which endpoints are out of service, and `series` for how long.
+//! - `place` is an endpoint's tier and weight, `slots` the list that weighted picks draw from, and `subset` the choice
+//!   among very many endpoints.
 //! - `endpoint_set` is the set that users hold.
 
 mod ejections;
@@ -42,16 +47,22 @@ mod event_word;
 mod events;
 mod latency_word;
 mod names;
+mod place;
 mod price;
 mod roster;
 mod series;
+mod slots;
+mod subset;
+mod ticket;
 mod trail;
 mod view;
 mod words;
 
 pub use endpoint::EjectReason;
-pub use endpoint_set::{Ended, EndpointSet, EndpointTicket, Pick};
+pub use endpoint_set::EndpointSet;
 pub use events::EndpointEvent;
+pub use place::Place;
 pub use roster::PickedTier;
+pub use ticket::{Ended, EndpointTicket, Pick};
 pub use trail::{EndpointId, TierId, Trail};
 pub use view::EndpointView;

@@ -18,7 +18,7 @@ const MOST_STEPS: usize = 16;
 /// The number of endpoints of a tier that a call tries before it goes to the next tier (T-1).
 const MOST_PER_TIER: usize = 2;
 
-/// The part of a tier that is in service.
+/// The part of a tier that is in service, without or with its reserve. They have the same id.
 pub(crate) struct Tier<T> {
     pub(crate) id: TierId,
     /// The members in service. Never empty.
@@ -27,6 +27,8 @@ pub(crate) struct Tier<T> {
     pub(crate) out: Box<[EndpointId]>,
     /// The share, in parts of [`ALL`], that this tier takes of the picks that reach it. The last tier takes all.
     pub(crate) share: u64,
+    /// The places of the members that picks are drawn from, unless all members have the same weight.
+    pub(crate) slots: Option<Box<[u32]>>,
     /// `true` if more than half of the tier is ejected and therefore stays in service.
     pub(crate) all_in: bool,
 }
@@ -40,7 +42,9 @@ pub(crate) struct Roster<T> {
     length: usize,
     /// `true` if the first tier gets only a part of the picks.
     splits: bool,
-    /// `true` if the set has more than one tier, whether or not all of them are in service.
+    /// `true` if a first attempt is sent to the first tier, whose members all have the same weight.
+    is_plain: bool,
+    /// `true` if the set has more than one tier, in service or not, and they share no state.
     tiered: bool,
 }
 
@@ -68,7 +72,8 @@ impl<T> Roster<T> {
     pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>, tiered: bool) -> Self {
         let length = tiers.iter().map(|tier| tier.members.len()).sum();
         let splits = matches!(&tiers[..], [first, _, ..] if first.share < ALL);
-        Self { until, tiers: tiers.into(), length, splits, tiered }
+        let is_plain = !splits && tiers.first().is_some_and(|first| first.slots.is_none());
+        Self { until, tiers: tiers.into(), length, splits, is_plain, tiered }
     }
 
     #[inline]
@@ -80,9 +85,11 @@ impl<T> Roster<T> {
     /// endpoint is in service.
     #[inline]
     pub(crate) fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<Picked<'_, T>> {
-        let is_first = trail.is_new() && !self.splits;
+        let is_first = trail.is_new() && self.is_plain;
         let (tier, member) = match self.tiers.first() {
-            Some(tier) if is_first => (tier, tier.drawn(trail, now, random)?),
+            Some(tier) if is_first => {
+                (tier, tier.checked(plain(&tier.members, trail, now, random)?, trail, now, random))
+            }
             _ => self.next(trail, now, random)?,
         };
         let (tried, id) = (trail.ids().len() + 1, member.endpoint().named.id);
@@ -96,13 +103,14 @@ impl<T> Roster<T> {
     /// Returns the pick of an endpoint in a set with several tiers.
     fn tiered<'a>(&self, member: &'a Member<T>, tier: &Tier<T>, trail: &Trail) -> Picked<'a, T> {
         let id = member.endpoint().named.id;
-        let within = tier.has_another(trail, id);
+        let mut own = self.tiers.iter().filter(|other| other.id == tier.id);
+        let within = own.any(|tier| tier.has_another(trail, id));
         let is_left = || self.tiers.iter().any(|tier| tier.has_another(trail, id));
         let elsewhere = within || (trail.tier().is_none() && is_left());
         Picked { member, elsewhere, tier: Some(PickedTier { id: tier.id, elsewhere: within }) }
     }
 
-    /// Picks for a call that has tried an endpoint, or while tiers share the picks.
+    /// Picks for a call that has tried an endpoint, while tiers share the picks, or in a tier with weights.
     ///
     /// The first tier with an untried endpoint is used, but a call that has tried two of a tier goes to the next one,
     /// because the others may be down as well (T-1). If the call has tried all endpoints, the cheapest of the first
@@ -110,8 +118,10 @@ impl<T> Roster<T> {
     #[cold]
     fn next<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<(&Tier<T>, &Member<T>)> {
         if let Some(id) = trail.tier() {
-            let tier = self.tiers.iter().find(|tier| tier.id == id)?;
-            return Some((tier, tier.drawn(trail, now, random).or_else(|| tier.cheapest(now))?));
+            let mut own = self.tiers.iter().filter(|tier| tier.id == id).peekable();
+            let first = *own.peek()?;
+            let drawn = own.find_map(|tier| tier.drawn(trail, now, random).map(|member| (tier, member)));
+            return drawn.or_else(|| Some((first, first.cheapest(now)?)));
         }
         let (last, earlier) = self.tiers.split_last()?;
         if self.splits
@@ -146,6 +156,9 @@ impl<T> Roster<T> {
 impl<T> Tier<T> {
     /// Returns the number of the tier's endpoints that the call has tried, in service or not.
     fn tried(&self, trail: &Trail) -> usize {
+        if trail.ids().is_empty() {
+            return 0;
+        }
         let members = self.members.iter().map(|member| member.endpoint().named.id);
         members.chain(self.out.iter().copied()).filter(|id| trail.contains(*id)).count()
     }
@@ -158,16 +171,38 @@ impl<T> Tier<T> {
 
     fn cheapest(&self, now: Stamp) -> Option<&Member<T>> {
         let members = self.members.iter().map(|member| &**member);
-        members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
+        members.reduce(|best, next| if self.is_cheaper(next, best, now) { next } else { best })
     }
 
-    /// Returns the cheaper of two random untried members. If it fails often, the other one of the pair may be no
-    /// better, so another pair is drawn. While most members are failing, this holds for every pick.
-    #[inline]
+    fn is_cheaper(&self, one: &Member<T>, other: &Member<T>, now: Stamp) -> bool {
+        one.is_cheaper(other, self.slots.is_some(), now)
+    }
+
     fn drawn<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
-        let picked = drawn(&self.members, trail, now, random)?;
+        let picked = self.pair(trail, now, random)?;
+        Some(self.checked(picked, trail, now, random))
+    }
+
+    /// Returns the cheaper of two random untried members.
+    fn pair<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
+        match &self.slots {
+            None => plain(&self.members, trail, now, random),
+            Some(slots) => weighted(&self.members, slots, trail, now, random),
+        }
+    }
+
+    /// Returns the cheaper one of a pair. If it fails often, the other one may be no better, so another pair is drawn.
+    /// While most members are failing, this holds for every pick.
+    #[inline]
+    fn checked<'a, R: Random + ?Sized>(
+        &'a self,
+        picked: &'a Member<T>,
+        trail: &Trail,
+        now: Stamp,
+        random: &mut R,
+    ) -> &'a Member<T> {
         let is_bad = self.all_in || picked.endpoint().failures.is_high(now);
-        if is_bad { Some(self.again(picked, trail, now, random)) } else { Some(picked) }
+        if is_bad { self.again(picked, trail, now, random) } else { picked }
     }
 
     #[cold]
@@ -178,17 +213,17 @@ impl<T> Tier<T> {
         now: Stamp,
         random: &mut R,
     ) -> &'a Member<T> {
-        let second = drawn(&self.members, trail, now, random);
-        second.filter(|second| second.is_cheaper(picked, now)).unwrap_or(picked)
+        let second = self.pair(trail, now, random);
+        second.filter(|second| self.is_cheaper(second, picked, now)).unwrap_or(picked)
     }
 }
 
-/// Returns the cheaper of two random untried members.
+/// Returns the cheaper of two random untried members, which have the same weight.
 ///
 /// If a drawn member was already tried, the next one in the list is used, so each draw takes at most sixteen steps.
 // A function call would make a pick 10 % slower.
 #[inline(always)]
-fn drawn<'a, T, R: Random + ?Sized>(
+fn plain<'a, T, R: Random + ?Sized>(
     members: &'a [Arc<Member<T>>],
     trail: &Trail,
     now: Stamp,
@@ -202,9 +237,32 @@ fn drawn<'a, T, R: Random + ?Sized>(
     let own = first.endpoint().named.id;
     let Some((_, second)) = next_of(members, start, |id| id == own || trail.contains(id)) else { return Some(first) };
     match second.latencies(first, now) {
-        Some(latencies) if second.has_lower_price(first, latencies, now) => Some(second),
+        Some(latencies) if second.has_lower_price(first, latencies, second.loads(first, false), now) => Some(second),
         Some(_) => Some(first),
-        None => Some(measured(members, (first, second), trail, now, random)),
+        None => Some(measured(members, (first, second), false, trail, now, random)),
+    }
+}
+
+/// Returns the cheaper of two random untried members, which are drawn by their weights. Both are drawn from all:
+/// without the first, the second would mostly be one with a small weight (W-1).
+fn weighted<'a, T, R: Random + ?Sized>(
+    members: &'a [Arc<Member<T>>],
+    slots: &[u32],
+    trail: &Trail,
+    now: Stamp,
+    random: &mut R,
+) -> Option<&'a Member<T>> {
+    let (bits, length) = (random.next_u64(), slots.len());
+    let untried = |start: usize| {
+        let (before, after) = slots.split_at_checked(start)?;
+        let mut from = after.iter().chain(before).filter_map(|place| members.get(*place as usize));
+        from.find(|member| !trail.contains(member.endpoint().named.id))
+    };
+    let (first, second) = (untried(scaled(bits >> 32, length))?, untried(scaled(bits & 0xffff_ffff, length))?);
+    match second.latencies(first, now) {
+        Some(latencies) if second.has_lower_price(first, latencies, second.loads(first, true), now) => Some(second),
+        Some(_) => Some(first),
+        None => Some(measured(members, (first, second), true, trail, now, random)),
     }
 }
 
@@ -214,11 +272,12 @@ fn drawn<'a, T, R: Random + ?Sized>(
 fn measured<'a, T, R: Random + ?Sized>(
     members: &'a [Arc<Member<T>>],
     (first, second): (&'a Member<T>, &'a Member<T>),
+    weighted: bool,
     trail: &Trail,
     now: Stamp,
     random: &mut R,
 ) -> &'a Member<T> {
-    let picked = if second.is_cheaper(first, now) { second } else { first };
+    let picked = if second.is_cheaper(first, weighted, now) { second } else { first };
     if !(first.is_silent(now) && second.is_silent(now)) {
         return picked;
     }

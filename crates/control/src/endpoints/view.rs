@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ejections::{MemberRecord, stamp};
 use super::endpoint::EjectReason;
 use super::latency_word::time_of;
+use super::place::Place;
 use super::trail::EndpointId;
 use crate::sync::Ordering;
 
@@ -19,6 +20,8 @@ pub struct EndpointView {
     pub name: Arc<str>,
     /// The tier number, from 0.
     pub tier: usize,
+    /// The weight, or 0 for a reserve.
+    pub weight: u32,
     /// The number of attempts in flight.
     pub in_flight: usize,
     /// The number of attempts sent to the endpoint.
@@ -48,7 +51,8 @@ impl EndpointView {
         Self {
             id: endpoint.named.id,
             name: Arc::clone(&endpoint.named.name),
-            tier: record.tier,
+            tier: record.place.tier,
+            weight: record.place.weight,
             in_flight: record.member.in_flight(),
             picks: endpoint.picks.load(Ordering::Relaxed),
             latency: (latency > 0).then(|| time_of(latency)),
@@ -56,5 +60,12 @@ impl EndpointView {
             out: ejected.map(|(left, _)| Duration::from_millis(left)),
             reason: ejected.map(|(_, reason)| reason),
         }
+    }
+}
+
+/// The endpoint's place in its set.
+impl From<&EndpointView> for Place {
+    fn from(view: &EndpointView) -> Self {
+        Self::new().tier(view.tier).weight(view.weight)
     }
 }

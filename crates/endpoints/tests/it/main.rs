@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod absent;
 mod abuse;
 mod any;
 mod attempts;
@@ -22,6 +23,7 @@ mod loopback;
 mod metrics;
 mod moves;
 mod pauses;
+mod places;
 mod secrets;
 mod seen;
 mod standard;

@@ -1,7 +1,6 @@
 //! A client and its calls: its budget, guards, endpoints and token, and the decision after a failed attempt.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt::guard::Refused;
@@ -123,8 +122,8 @@ impl Client {
         let [first, second] = scene.servers();
         let set = (first + second > 1).then(|| {
             let set = EndpointSet::new();
-            let names = (0..first + second).map(|server| (usize::from(server >= first), Arc::from(server.to_string())));
-            set.update::<Arc<str>>(names, |name| name.parse().unwrap_or(0), Duration::ZERO);
+            let names = (0..first + second).map(|server| (usize::from(server >= first), server.to_string()));
+            set.update(names, |name| name.parse().unwrap_or(0), Duration::ZERO);
             set
         });
         Self {

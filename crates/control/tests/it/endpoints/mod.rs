@@ -8,6 +8,7 @@ mod price;
 mod shut;
 mod tiers;
 mod updates;
+mod weights;
 
 use std::time::Duration;
 

@@ -14,6 +14,7 @@ const ONE: u128 = 65_536;
 #[derive(Debug, Clone, Default)]
 struct Known {
     tier: usize,
+    weight: u32,
     latency: Option<(u128, u64)>,
     /// A lower bound of an unknown latency, and the calls that were open when it was forgotten.
     at_least: (u128, u64),
@@ -44,13 +45,21 @@ struct Known {
 struct Model {
     order: Vec<String>,
     known: BTreeMap<String, Known>,
-    majority: BTreeMap<usize, bool>,
-    /// The tiers that take a part of the picks: the endpoints in service, and all.
-    parts: BTreeMap<usize, (usize, usize)>,
+    majority: BTreeMap<Part, bool>,
+    /// The shares of the picks that parts of tiers take, in parts of 2³², unless they take all.
+    shares: BTreeMap<Part, u64>,
+    /// The share of a tier's calls for the next one, in tenths.
+    spill: Option<u64>,
     in_flight: BTreeMap<String, u128>,
     /// The end of the next ejection, as of the last change.
     due: u64,
 }
+
+/// All picks.
+const ALL: u64 = 1 << 32;
+
+/// A tier, and whether this is its reserve.
+type Part = (usize, bool);
 
 /// The times in which latencies and failure rates halve, in milliseconds.
 const LATENCY: u64 = 2048;
@@ -144,23 +153,45 @@ impl Known {
         Some((until, reason))
     }
 
+    fn part(&self) -> Part {
+        (self.tier, self.weight == 0)
+    }
+
     fn is_shut(&self) -> bool {
         self.unreachable.is_some() || self.asked.is_some()
     }
 }
 
 impl Model {
-    /// Returns the number of each tier with endpoints in service, and their names, in order.
-    fn tiers(&self) -> Vec<(usize, Vec<&String>)> {
-        let mut tiers = BTreeMap::<usize, Vec<_>>::new();
-        for name in &self.order {
-            let known = &self.known[name];
-            let tier = tiers.entry(known.tier).or_default();
-            if !known.out {
-                tier.push(name);
+    /// Returns the parts of tiers with endpoints in service, and their names, in order.
+    fn parts(&self) -> Vec<(Part, Vec<&String>)> {
+        let mut parts = BTreeMap::<Part, Vec<_>>::new();
+        for name in self.order.iter().filter(|name| !self.known[*name].out) {
+            parts.entry(self.known[name].part()).or_default().push(name);
+        }
+        parts.into_iter().collect()
+    }
+
+    /// Returns the slots of each endpoint of a part, and the load of a call at it, or `None` if all weights are equal.
+    fn weights(&self, names: &[&String]) -> Option<(Vec<usize>, Vec<u128>)> {
+        let weights: Vec<_> = names.iter().map(|name| u128::from(self.known[*name].weight)).collect();
+        let (largest, least) = (*weights.iter().max()?, *weights.iter().min()?);
+        if largest == least {
+            return None;
+        }
+        let common = (1..=largest).rev().find(|divisor| weights.iter().all(|weight| weight % divisor == 0))?;
+        let rounds = (largest / common).min(64);
+        let weights: Vec<_> = weights.into_iter().map(|weight| weight.max(largest.div_ceil(rounds))).collect();
+        let slots_until = |weight: u128, round: u128| (round * weight + largest / 2) / largest;
+        let mut slots = Vec::new();
+        for round in 0..rounds {
+            for (place, weight) in weights.iter().enumerate() {
+                if slots_until(*weight, round + 1) > slots_until(*weight, round) {
+                    slots.push(place);
+                }
             }
         }
-        tiers.into_iter().filter(|(_, names)| !names.is_empty()).collect()
+        Some((slots, weights.iter().map(|weight| 8 * largest / weight).collect()))
     }
 
     fn calls(&self, name: &str) -> u128 {
@@ -176,7 +207,8 @@ impl Model {
         known.latency.is_none() && (self.is_measured(name) || known.at_least(now) > 0)
     }
 
-    fn is_cheaper(&self, one: &str, other: &str, now: u64) -> bool {
+    /// Compares two endpoints of a part of a tier, which lists these names.
+    fn is_cheaper(&self, names: &[&String], one: &str, other: &str, now: u64) -> bool {
         let [mine, theirs] = [one, other].map(|name| self.known[name].latency(now));
         let [my_bound, their_bound] = [one, other].map(|name| self.known[name].at_least(now) * 4096);
         let both = mine.is_some() == theirs.is_some();
@@ -196,7 +228,14 @@ impl Model {
         };
         let price = |name: &str, latency: u128| {
             // The price is in units of 1 / 1,024; 32 / 65,536 = 1 / 2,048.
-            latency * (self.calls(name) + 1) * (1024 + self.known[name].failing(now) / 2)
+            let load = match self.weights(names) {
+                Some((_, ratios)) => {
+                    let place = names.iter().position(|other| *other == name).unwrap();
+                    (self.calls(name) * ratios[place] + 8).min(1 << 17)
+                }
+                None => self.calls(name) + 1,
+            };
+            latency * load * (1024 + self.known[name].failing(now) / 2)
         };
         price(one, mine) < price(other, theirs)
     }
@@ -209,7 +248,7 @@ impl Model {
         now: u64,
         random: &mut Mixed,
     ) -> &'a String {
-        let picked = if self.is_cheaper(other, one, now) { other } else { one };
+        let picked = if self.is_cheaper(tier, other, one, now) { other } else { one };
         if !(self.is_silent(one, now) && self.is_silent(other, now)) {
             return picked;
         }
@@ -231,63 +270,77 @@ impl Model {
 
     /// Returns `true` if the first tier in service shares the picks with a later one.
     fn splits(&self) -> bool {
-        let tiers = self.tiers();
-        tiers.len() > 1 && self.parts.contains_key(&tiers[0].0)
+        let parts = self.parts();
+        parts.len() > 1 && self.shares.contains_key(&parts[0].0)
+    }
+
+    /// Returns two random untried endpoints of a part, or one, if it is the only one.
+    fn pair<'a>(&self, names: &[&'a String], tried: &[String], random: &mut Mixed) -> Option<(&'a String, &'a String)> {
+        let bits = random.next_u64();
+        let below = |bits: u64, bound: usize| usize::try_from((u128::from(bits) * bound as u128) >> 32).unwrap();
+        let (first_bits, second_bits) = (bits >> 32, bits & 0xffff_ffff);
+        if let Some((slots, _)) = self.weights(names) {
+            let untried = |start: usize| {
+                let mut from = (start..start + slots.len()).map(|slot| names[slots[slot % slots.len()]]);
+                from.find(|name| !tried.contains(name))
+            };
+            return Some((untried(below(first_bits, slots.len()))?, untried(below(second_bits, slots.len()))?));
+        }
+        let from = |start: usize| (start..start + names.len()).map(|place| (place, names[place % names.len()]));
+        let (place, one) = from(below(first_bits, names.len())).find(|(_, name)| !tried.contains(name))?;
+        let mut others = from(place + 1 + below(second_bits, names.len() - 1)).map(|(_, name)| name);
+        Some((one, others.find(|name| !tried.contains(name) && **name != *one).unwrap_or(one)))
+    }
+
+    /// Returns an untried endpoint of a part.
+    fn drawn<'a>(
+        &self,
+        (part, names): &(Part, Vec<&'a String>),
+        tried: &[String],
+        now: u64,
+        random: &mut Mixed,
+    ) -> Option<&'a String> {
+        let mut drawn = || {
+            let (one, other) = self.pair(names, tried, random)?;
+            let is_alone = one == other && self.weights(names).is_none();
+            Some(if is_alone { one } else { self.better((one, other), (names, tried), now, random) })
+        };
+        let one = drawn()?;
+        // Of a failing majority that is in service, and instead of an endpoint that often fails, a second pair is
+        // drawn.
+        let is_bad = self.majority.get(part) == Some(&true) || self.known[one].failing(now) >= ONE / 4;
+        match is_bad {
+            true => drawn().filter(|other| self.is_cheaper(names, other, one, now)).or(Some(one)),
+            false => Some(one),
+        }
     }
 
     /// Returns the picked name, and whether another untried endpoint is in service.
-    fn pick<'a>(&'a self, tried: &[String], now: u64, random: &mut Mixed) -> Option<(String, bool)> {
-        let tiers = self.tiers();
-        let first = tiers.first()?;
-        let draws = |(number, tier): &(usize, Vec<&'a String>), random: &mut Mixed| {
-            let mut drawn = || {
-                let (bits, length) = (random.next_u64(), tier.len() as u64);
-                let below = |bits: u64, bound: u64| (u128::from(bits) * u128::from(bound)) >> 32;
-                let from = |start: u128| {
-                    let start = usize::try_from(start).unwrap();
-                    (start..start + tier.len()).map(|place| (place as u128, tier[place % tier.len()]))
-                };
-                let (place, one) = from(below(bits >> 32, length)).find(|(_, name)| !tried.contains(name))?;
-                let others = from(place + 1 + below(bits & 0xffff_ffff, length - 1));
-                let mut others = others.map(|(_, name)| name);
-                let other = others.find(|name| !tried.contains(name) && **name != *one);
-                Some(other.map_or(one, |other| self.better((one, other), (tier, tried), now, random)))
-            };
-            let one = drawn()?;
-            // Of a failing majority that is in service, and instead of an endpoint that often fails, a second pair is
-            // drawn.
-            match self.majority[number] || self.known[one].failing(now) >= ONE / 4 {
-                true => drawn().filter(|other| self.is_cheaper(other, one, now)).or(Some(one)),
-                false => Some(one),
-            }
-        };
+    fn pick(&self, tried: &[String], now: u64, random: &mut Mixed) -> Option<(String, bool)> {
+        let parts = self.parts();
+        let first = parts.first()?;
         let mut picked = None;
         if self.splits() {
-            let last = tiers.len() - 1;
-            let stops = |(number, _): &&(usize, _)| {
-                let Some((in_service, all)) = self.parts.get(number) else { return true };
-                (random.next_u64() >> 32) < (*in_service as u64 * (1 << 32)) / *all as u64
-            };
-            let number = tiers.iter().find(stops).map_or(tiers[last].0, |tier| tier.0);
-            if number != first.0 {
-                let tier = tiers.iter().find(|tier| tier.0 == number)?;
-                picked = draws(tier, random).filter(|name| self.known[*name].failing(now) < ONE / 4);
+            let stops =
+                |(part, _): &&(Part, _)| self.shares.get(part).is_none_or(|share| random.next_u64() >> 32 < *share);
+            let part = parts.iter().find(stops).or(parts.last())?;
+            if part.0 != first.0 {
+                picked = self.drawn(part, tried, now, random).filter(|name| self.known[*name].failing(now) < ONE / 4);
             }
         }
-        // Of each tier but the last, a call tries two before the next tier, and then the others.
-        let tried_in = |number: usize| {
+        // Of each part but the last, a call tries two before the next part, and then the others.
+        let tried_in = |part: Part| {
             let known = self.known.iter();
-            known.filter(|(name, known)| known.tier == number && tried.contains(name)).count()
+            known.filter(|(name, known)| known.part() == part && tried.contains(name)).count()
         };
-        let (last, earlier) = tiers.split_last().unwrap();
-        let fresh = earlier.iter().filter(|(number, _)| tried_in(*number) < 2).chain([last]);
-        let picked = picked.or_else(|| fresh.chain(earlier).find_map(|tier| draws(tier, random)));
+        let (last, earlier) = parts.split_last().unwrap();
+        let fresh = earlier.iter().filter(|(part, _)| tried_in(*part) < 2).chain([last]);
+        let picked = picked.or_else(|| fresh.chain(earlier).find_map(|part| self.drawn(part, tried, now, random)));
         let picked = picked.unwrap_or_else(|| {
-            let cheaper =
-                |best: &'a String, next: &'a String| if self.is_cheaper(next, best, now) { next } else { best };
-            first.1.iter().copied().reduce(cheaper).unwrap()
+            let cheaper = |best: &'_ String, next: &'_ String| self.is_cheaper(&first.1, next, best, now);
+            first.1.iter().copied().reduce(|best, next| if cheaper(best, next) { next } else { best }).unwrap()
         });
-        let left = tiers.iter().flat_map(|tier| &tier.1).any(|name| *name != picked && !tried.contains(name));
+        let left = parts.iter().flat_map(|part| &part.1).any(|name| *name != picked && !tried.contains(name));
         Some((picked.clone(), left))
     }
 
@@ -420,28 +473,36 @@ impl Model {
         let last = self.known.values().map(|known| known.tier).max();
         let tiers: Vec<_> = self.known.values().map(|known| known.tier).collect();
         self.majority.clear();
-        self.parts.clear();
+        self.shares.clear();
         for tier in std::collections::BTreeSet::from_iter(tiers) {
-            let of = |known: &&Known| known.tier == tier;
-            let length = self.known.values().filter(of).count();
+            // A tier of reserves only is a tier like any other.
+            let is_reserve = !self.known.values().any(|known| known.part() == (tier, false));
+            let main = (tier, is_reserve);
+            let of = |known: &&Known| known.part() == main;
             let open: Vec<_> = self.known.values().filter(of).filter(|known| !known.is_shut()).collect();
             let failing = open.iter().filter(|known| known.until.is_some()).count();
             let is_last = Some(tier) == last;
-            let all = is_last && open.is_empty();
+            let is_well = |known: &Known| known.part() == (tier, true) && known.ejected().is_none();
+            let has_reserve = !is_reserve && self.known.values().any(is_well);
+            let all = is_last && open.is_empty() && !has_reserve;
             let most_fail = is_last && failing > open.len() / 2;
             let unproven = |known: &&Known| known.on_trial && !known.marked && known.in_a_row >= 5;
-            let tries = is_last && !all && open.iter().all(unproven);
+            let tries = is_last && !open.is_empty() && open.iter().all(unproven);
             let majority = all || most_fail || tries;
-            let was = old.get(&tier).copied().unwrap_or(false);
+            let was = old.iter().any(|((number, _), majority)| *number == tier && *majority);
             match (was, majority) {
                 (false, true) => events.push(EndpointEvent::MajorityFailing { tier }),
                 (true, false) => events.push(EndpointEvent::MajorityWell { tier }),
                 _ => {}
             }
-            self.majority.insert(tier, majority);
+            self.majority.insert(main, majority);
             for name in &self.order {
                 let Some(known) = self.known.get_mut(name).filter(|known| known.tier == tier) else {
                     continue;
+                };
+                let (was, all, most_fail, tries) = match known.part() == main {
+                    true => (was, all, most_fail, tries),
+                    false => (false, false, false, false),
                 };
                 if was && !majority && known.until.is_some() && known.was_well() {
                     known.let_in(now, true);
@@ -465,20 +526,32 @@ impl Model {
                     events.push(EndpointEvent::Returned { name: shown() });
                 }
             }
-            let of_tier = |known: &Known| known.tier == tier;
-            let out = self.known.values_mut().filter(|known| of_tier(known) && known.out);
-            let mut out: Vec<_> = out.collect();
-            let in_service = length - out.len();
-            if 2 * in_service < length {
-                out.iter_mut().for_each(|known| known.lost = true);
+            let share = self.share(main);
+            if !is_reserve && self.known.values().any(|known| known.part() == (tier, true)) {
+                // The reserve gets the calls of what is out of service.
+                let of_reserve = if share < ALL { self.share((tier, true)) } else { 0 };
+                self.shares.insert((tier, true), of_reserve);
             }
-            match out.iter().any(|known| known.lost) {
-                true => self.parts.insert(tier, (in_service, length)),
-                false => self.parts.remove(&tier),
-            };
+            let spill = self.spill.filter(|_| !is_last).map_or(0, |tenths| ALL * tenths / 10);
+            self.shares.insert(main, share.min(ALL - spill));
         }
+        self.shares.retain(|_, share| *share < ALL);
         self.due = due(self);
         events
+    }
+
+    /// Returns the share of the picks that a part of a tier takes because of its health.
+    fn share(&mut self, part: Part) -> u64 {
+        let mut known: Vec<_> = self.known.values_mut().filter(|known| known.part() == part).collect();
+        let (length, in_service) = (known.len() as u64, known.iter().filter(|known| !known.out).count() as u64);
+        if 2 * in_service < length {
+            known.iter_mut().for_each(|known| known.lost = known.out);
+        }
+        match known.iter().any(|known| known.lost) {
+            true => ALL * in_service / length,
+            false if self.spill.is_some() => ALL.min(ALL * 14 * in_service / (10 * length)),
+            false => ALL,
+        }
     }
 
     /// Returns the events of a pick: ejections may have ended since the last step.
@@ -490,15 +563,16 @@ impl Model {
         self.update_roster(now)
     }
 
-    fn update(&mut self, names: &[(usize, String)], now: u64) -> Vec<EndpointEvent> {
+    fn update(&mut self, names: &[(usize, u32, String)], now: u64) -> Vec<EndpointEvent> {
         self.expire(now);
-        self.order = names.iter().map(|(_, name)| name.clone()).collect();
+        self.order = names.iter().map(|(_, _, name)| name.clone()).collect();
         self.known.retain(|name, _| self.order.contains(name));
         self.in_flight.retain(|name, _| self.order.contains(name));
-        for (tier, name) in names {
-            self.known.entry(name.clone()).or_default().tier = *tier;
+        for (tier, weight, name) in names {
+            let known = self.known.entry(name.clone()).or_default();
+            (known.tier, known.weight) = (*tier, *weight);
         }
-        self.order.sort_by_key(|name| self.known[name].tier);
+        self.order.sort_by_key(|name| self.known[name].part());
         self.update_roster(now)
     }
 }

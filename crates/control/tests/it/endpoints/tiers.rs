@@ -1,5 +1,8 @@
 //! Tests of tiers: how many picks each one gets while an earlier one is out, and on its way back.
 
+use std::sync::Arc;
+
+use reattempt_control::Place;
 use reattempt_testing::secs;
 
 use super::*;
@@ -201,4 +204,117 @@ fn bound_call_stays_in_its_tier() {
     assert_eq!(tier(&pick(&set, &other, ms(3), &mut Mixed(1))), (1, true, true));
     assert!(tiers_of(3).pick(&other, ms(3), &mut Mixed(1)).is_none(), "the tier of another set");
     assert_eq!(pick(&set_of(2), &Trail::new(), ms(1), &mut Mixed(1)).tier, None);
+}
+
+/// A tier leaves a share of the calls to the next one from the start, and more as its endpoints are out: it takes at
+/// most 1.4 times its part in service.
+// W-3
+#[test]
+fn tier_spills_by_share_and_health() {
+    for (spill, shares) in
+        [(0.1, [0.9, 0.9, 0.84, 0.4]), (0.5, [0.5, 0.5, 0.5, 0.4]), (f64::NAN, [1.0, 1.0, 0.84, 0.4])]
+    {
+        let set = Set::new().spill(spill);
+        let first = (0..5).map(|number| (0, number.to_string()));
+        set.update(first.chain(["x", "y"].map(|name| (1, name.to_owned()))), |_| (), ms(0));
+        assert_share(&set, ms(0), shares[0]);
+        for (dead, share) in ["0", "1", "2"].into_iter().zip(&shares[1..]) {
+            kill(&set, dead, ms(1));
+            assert_share(&set, ms(2), *share);
+        }
+    }
+    let one_tier = Set::new().spill(0.5);
+    one_tier.update([(0, "0"), (0, "1")], |_| (), ms(0));
+    assert_share(&one_tier, ms(1), 1.0);
+}
+
+/// Tiers that share their state are one tier for idempotency keys.
+// W-3, E-2
+#[test]
+fn zones_share_their_keys() {
+    let set = Set::new().tiers_share_state();
+    set.update([(0, "0"), (1, "x")], |_| (), ms(0));
+    assert!(!set.is_tiered());
+    let mut trail = Trail::new();
+    for (name, elsewhere) in [("0", true), ("x", false)] {
+        let picked = pick(&set, &trail, ms(1), &mut Mixed(1));
+        assert_eq!((&**picked.ticket.name(), picked.elsewhere, picked.tier), (name, elsewhere, None));
+        trail.push(picked.ticket.id());
+    }
+}
+
+/// Returns a set of three endpoints and two reserves of weight 0.
+fn with_reserve() -> Set {
+    let set = Set::new();
+    let reserve = ["x", "y"].map(|name| (Place::new().weight(0), name.to_owned()));
+    set.update((0..3).map(|number| (Place::new(), number.to_string())).chain(reserve), |_| (), ms(0));
+    set
+}
+
+/// A reserve gets no calls while half of the others are in service, then those of the part that is out, and all if the
+/// others accept no connection.
+// W-3
+#[test]
+fn reserve_replaces_what_is_out() {
+    let set = with_reserve();
+    for (dead, share) in [("none", 1.0), ("0", 1.0), ("1", 0.333), ("2", 0.0)] {
+        if dead != "none" {
+            judge(&set, dead, Health::NotConnected, ms(1));
+        }
+        assert_share(&set, ms(2), share);
+    }
+    assert_eq!(out(&set, ms(2)), ["0", "1", "2"]);
+    // Once the reserve is out as well, all of the others are tried.
+    for name in ["x", "y"] {
+        judge(&set, name, Health::NotConnected, ms(3));
+    }
+    assert_share(&set, ms(4), 1.0);
+    assert_eq!(out(&set, ms(4)), ["x", "y"]);
+}
+
+/// A majority that fails but accepts connections stays in service beside a reserve, which may be dead.
+// W-3, E-4
+#[test]
+fn failing_majority_keeps_its_calls() {
+    let set = with_reserve();
+    kill_all(&set, &["0", "1", "2"], ms(1));
+    assert_eq!(out(&set, ms(2)), Vec::<String>::new());
+    assert_share(&set, ms(2), 1.0);
+}
+
+/// A call that has tried two endpoints goes to the reserve before a third, also if its key binds it to their tier.
+// W-3, T-1, E-1
+#[test]
+fn two_tried_go_to_the_reserve() {
+    for bound in [false, true] {
+        let set = with_reserve();
+        set.update(
+            set.view(ms(0))
+                .iter()
+                .map(|view| (Place::from(view), Arc::clone(&view.name)))
+                .chain([(Place::new().tier(1), "z".into())])
+                .collect::<Vec<_>>(),
+            |_| (),
+            ms(0),
+        );
+        for seed in 0..50 {
+            let (mut trail, mut random, mut names) = (Trail::new(), Mixed(seed), String::new());
+            for _ in 0..5 {
+                let picked = pick(&set, &trail, ms(1), &mut random);
+                assert!(!trail.contains(picked.ticket.id()));
+                let tier = picked.tier.unwrap();
+                if bound {
+                    trail.stay_in(tier.id);
+                    assert_eq!((tier.elsewhere, picked.elsewhere), (trail.ids().len() < 4, trail.ids().len() < 4));
+                }
+                trail.push(picked.ticket.id());
+                names.push(match &**picked.ticket.name() {
+                    "x" | "y" => 'x',
+                    "z" => 'z',
+                    _ => '0',
+                });
+            }
+            assert_eq!(names, if bound { "000xx" } else { "00xxz" });
+        }
+    }
 }

@@ -186,6 +186,74 @@ fn many_endpoints_are_warned_of() {
     assert_eq!(set.validate(), []);
 }
 
+/// Returns the names that each of 50 clients uses, 20 each.
+fn sections(names: &[String]) -> Vec<BTreeSet<Arc<str>>> {
+    let of_client = |index| {
+        let set = Set::new().subset_of(NonZeroUsize::new(20).unwrap(), index);
+        set.update(names.iter().map(|name| (0, name.as_str())), |_| (), ms(0));
+        set.view(ms(0)).into_iter().map(|view| view.name).collect()
+    };
+    (0..50).map(of_client).collect()
+}
+
+/// 50 clients of 20 endpoints each share 1,000 endpoints: each has exactly one client, whatever the order of the list.
+/// If a tenth of the endpoints is replaced, clients replace about a quarter of theirs.
+// S-2
+#[test]
+fn sections_are_even_and_stable() {
+    let mut names: Vec<_> = (0..1000).map(|number| format!("10.0.{}.{}:8080", number / 250, number % 250)).collect();
+    let before = sections(&names);
+    assert!(before.iter().all(|section| section.len() == 20));
+    assert_eq!(before.iter().flatten().collect::<BTreeSet<_>>().len(), 1000);
+    names.reverse();
+    assert_eq!(sections(&names), before);
+    let mut random = Mixed(1);
+    for _ in 0..100 {
+        let old = usize::try_from(random.below(1000)).unwrap();
+        names[old] = format!("10.1.0.{}:8080", random.next_u64());
+    }
+    let after = sections(&names);
+    assert_eq!(after.iter().flatten().collect::<BTreeSet<_>>().len(), 1000);
+    let new: usize = after.iter().zip(&before).map(|(after, before)| after.difference(before).count()).sum();
+    assert!((90..350).contains(&new), "{new} of 1,000 connections are new");
+    // One more endpoint moves each section by at most one.
+    names.push("10.2.0.1:8080".to_owned());
+    let one_more = sections(&names);
+    assert!(one_more.iter().zip(&after).all(|(one_more, after)| one_more.difference(after).count() <= 1));
+}
+
+/// The indices of clients go on around the ring, and each client has different endpoints.
+// S-2
+#[test]
+fn sections_go_around_the_ring() {
+    let names = (0..7).map(|number| number.to_string());
+    let mut clients = [0; 7];
+    for index in 0..10 {
+        let set = Set::new().subset_of(NonZeroUsize::new(3).unwrap(), index);
+        set.update(names.clone().map(|name| (0, name)), |_| (), ms(0));
+        let views = set.view(ms(0));
+        assert_eq!(views.len(), 3);
+        views.iter().for_each(|view| clients[view.name.parse::<usize>().unwrap()] += 1);
+    }
+    assert!(clients.iter().all(|clients| (4..=5).contains(clients)), "{clients:?}");
+    for (most, index) in [(7, 3), (100, u64::MAX), (3, u64::MAX)] {
+        let set = Set::new().subset_of(NonZeroUsize::new(most).unwrap(), index);
+        set.update(names.clone().map(|name| (0, name)), |_| (), ms(0));
+        assert_eq!(set.view(ms(0)).len(), most.min(7));
+        assert_eq!(set.validate(), []);
+    }
+}
+
+/// A random subset warns that some endpoints may have no client.
+// S-1
+#[test]
+fn uneven_subset_is_warned_of() {
+    let set = Set::new().subset(NonZeroUsize::new(20).unwrap(), 1);
+    set.update((0..1000).map(|name| (0, name.to_string())), |_| (), ms(0));
+    let expected = "`subset` is 20 of 1000 endpoints (recommended: clients × subset ≥ 5 × endpoints, else give an index: `subset_of`)";
+    assert_eq!(set.validate()[0].to_string(), expected);
+}
+
 /// `Debug` lists name, state, calls in flight, latency and failure rate.
 #[test]
 fn debug_lists_each_endpoint() {

@@ -1,5 +1,6 @@
 //! The comparison: random steps, which the set and the model take side by side.
 
+use reattempt_control::Place;
 use reattempt_core::ServerHint;
 
 use super::*;
@@ -19,7 +20,7 @@ fn agree(set: &Set, model: &Model, now: Duration) {
         let latency = known.latency(at).map(|units| u64::try_from(units * 256).unwrap());
         let ejected = known.ejected().filter(|(until, _)| known.out && *until > at);
         let out = ejected.map(|(until, _)| until - at);
-        assert_eq!((&*view.name, view.tier), (name.as_str(), known.tier));
+        assert_eq!((&*view.name, view.tier, view.weight), (name.as_str(), known.tier, known.weight));
         assert_eq!(view.in_flight as u128, model.in_flight.get(name).copied().unwrap_or(0));
         assert_eq!(view.latency, latency.map(Duration::from_nanos), "{name}");
         assert_eq!(view.failing * 65_536.0, known.failing(at) as f64, "{name}");
@@ -29,8 +30,12 @@ fn agree(set: &Set, model: &Model, now: Duration) {
 }
 
 fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
-    let (mut choice, mut random, set) = (Mixed(seed), Mixed(!seed), Set::new());
+    let (mut choice, mut random, mut set) = (Mixed(seed), Mixed(!seed), Set::new());
     let (mut model, mut now) = (Model::default(), Duration::from_secs(1));
+    if seed.is_multiple_of(3) {
+        let tenths = u32::try_from(seed).unwrap() / 3;
+        (set, model.spill) = (set.spill(f64::from(tenths) / 10.0), Some(tenths.into()));
+    }
     let mut seen = BTreeMap::new();
     let mut open = Vec::<Open>::new();
     let mut calls = vec![(Trail::new(), Vec::<(EndpointId, String)>::new()); 4];
@@ -48,9 +53,17 @@ fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
             let tiers = 1 + choice.below(3);
             let name = |_| (choice.below(tiers), choice.below(16));
             let drawn: BTreeMap<_, _> = (0..length).map(name).map(|(tier, name)| (name, tier)).collect();
-            let names: Vec<_> =
-                drawn.into_iter().map(|(name, tier)| (usize::try_from(tier).unwrap(), name.to_string())).collect();
-            let events = listed(set.update(names.clone(), |_| (), now));
+            let has_weights = choice.below(2) == 0;
+            let names: Vec<_> = drawn
+                .into_iter()
+                .map(|(name, tier)| {
+                    let weight =
+                        if has_weights { [0, 1, 2, 5, 300][usize::try_from(choice.below(5)).unwrap()] } else { 1 };
+                    (usize::try_from(tier).unwrap(), weight, name.to_string())
+                })
+                .collect();
+            let placed = names.iter().map(|(tier, weight, name)| (Place::new().tier(*tier).weight(*weight), &**name));
+            let events = listed(set.update(placed, |_| (), now));
             assert_eq!(events, model.update(&names, at));
             // Attempts on removed endpoints no longer count. If a name comes back, it is a new endpoint.
             open.retain(|open| model.known.contains_key(&open.name));
@@ -145,8 +158,8 @@ fn kind(event: &EndpointEvent) -> &'static str {
 }
 
 /// The set and the model have the same picks, events and views after each of many random steps, for 1 to 12 endpoints
-/// in 1 to 3 tiers.
-// E-1, E-4, E-10, E-11, E-14, E-20
+/// in 1 to 3 tiers, with and without weights, reserves and a spill.
+// W-1, W-2, W-3, E-1, E-4, E-10, E-11, E-14, E-20
 #[test]
 fn set_agrees_with_plain_model() {
     let mut seen = BTreeMap::<_, u64>::new();
