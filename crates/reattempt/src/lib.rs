@@ -91,6 +91,7 @@
 //! | policies from a file, reloaded when it changes | the crate `reattempt-policy-file` |
 //! | a second attempt in parallel to a slow one | [`hedge`] |
 //! | losers and timed-out attempts over HTTP/2 | [`linger`] |
+//! | deadlines that reach the next service in a header | [`deadline`] |
 //! | a substitute response for a failed call | [`fallback`] |
 //! | responses whose body breaks, or contains the error | [`peek_body`] |
 //! | downloads that continue after a broken connection | [`resume`] |
@@ -139,7 +140,7 @@ pub use reattempt_engine::{
 #[cfg(feature = "http")]
 #[doc(inline)]
 pub use reattempt_engine::{
-    Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, fresh, hedge, linger, protocol,
+    Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, deadline, fresh, hedge, linger, protocol,
 };
 #[cfg(feature = "http")]
 #[doc(inline)]
