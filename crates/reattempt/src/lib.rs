@@ -13,7 +13,7 @@
 //! use reattempt::{Report, RetryLayer};
 //! use tower::ServiceBuilder;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), tower::BoxError> {
 //! let client = ServiceBuilder::new()
 //!     .layer(RetryLayer::http())
 //!     .service(Client::builder(TokioExecutor::new()).build_http());
@@ -34,8 +34,9 @@
 //! use reattempt::{ReqwestExt, RetryLayer};
 //! use tower::ServiceBuilder;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let http = reqwest::Client::new();
+//! # async fn example() -> Result<(), tower::BoxError> {
+//! // reqwest has retries of its own, below these.
+//! let http = reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
 //! let client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
 //! let response = http.get("http://one.example/").send_with(&client).await?;
 //!
