@@ -156,6 +156,10 @@ impl Protocol for Http {
         self.hints = change(std::mem::replace(&mut self.hints, Hints::none()));
     }
 
+    fn change_status(&mut self, status: StatusCode, verdict: Verdict) {
+        self.set_status(status, verdict);
+    }
+
     fn set_repeatable(&mut self, repeatable: bool) {
         let options = CallOptions::new().repeatable(repeatable);
         self.add_options_for(Arc::new(move |_: RequestView<'_>| Some(options.clone())));
