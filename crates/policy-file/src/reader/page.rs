@@ -33,8 +33,15 @@ fn section(page: &mut String, title: &str, fields: &[&'static Field]) {
     }
     page.push_str("| field | type | meaning and default | example |\n|---|---|---|---|\n");
     for Field { name, kind, about } in fields {
-        page.push_str(&format!("| `{name}` | {} | {about} | `{}` |\n", type_of(kind), example(name, kind)));
+        let (of_type, about, example) = (type_of(kind), with_code(about), example(name, kind));
+        page.push_str(&format!("| `{name}` | {of_type} | {about} | `{example}` |\n"));
     }
+}
+
+/// Returns a description with its quoted texts as code.
+fn with_code(about: &str) -> String {
+    let parts = about.split('"').enumerate();
+    parts.map(|(number, part)| if number % 2 == 1 { format!("`\"{part}\"`") } else { part.to_owned() }).collect()
 }
 
 fn budget_table(page: &mut String, fields: &[&'static Field]) {
