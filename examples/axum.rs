@@ -14,7 +14,7 @@ use axum::routing::get;
 use http::{Extensions, Request, StatusCode};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
+use reattempt::deadline::InboundDeadlineLayer;
 use reattempt::{Deadline, ReplayBody, Report, Retry, RetryLayer};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
@@ -56,7 +56,7 @@ async fn main() -> Result<(), BoxError> {
     let client =
         ServiceBuilder::new().layer(RetryLayer::http()).service(Client::builder(TokioExecutor::new()).build_http());
     let shop = Router::new().route("/", get(price)).with_state(App { client, stock });
-    let shop = serve(shop.layer(InboundDeadlineLayer)).await?;
+    let shop = serve(shop.layer(InboundDeadlineLayer::grpc())).await?;
 
     let caller = Client::builder(TokioExecutor::new()).build_http::<Body>();
     for expected in [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE] {

@@ -11,8 +11,8 @@ use axum::routing::get;
 use http::{Extensions, HeaderMap};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use reattempt::deadline::InboundDeadlineLayer;
 use reattempt::grpc::Grpc;
-use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
 use reattempt::schedule::Constant;
 use reattempt::{Deadline, Retry, RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
@@ -133,7 +133,7 @@ async fn dl_2_from_a_tonic_server() {
     let left = Arc::clone(&app.left);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::builder().layer(InboundDeadlineLayer).add_service(HealthServer::new(app));
+    let server = Server::builder().layer(InboundDeadlineLayer::grpc()).add_service(HealthServer::new(app));
     let serving = server.serve_with_incoming(TcpIncoming::from(listener));
     let server = Running(address, tokio::spawn(async move { serving.await.unwrap() }));
     let mut caller = HealthClient::new(server.channel());
@@ -155,7 +155,7 @@ async fn dl_2_from_an_axum_server() {
     let left = Arc::clone(&app.left);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new().route("/", get(handler)).with_state(app).layer(InboundDeadlineLayer);
+    let router = Router::new().route("/", get(handler)).with_state(app).layer(InboundDeadlineLayer::grpc());
     let serving = async move { axum::serve(listener, router).await.unwrap() };
     let server = Running(address, tokio::spawn(serving));
     let caller = Client::builder(TokioExecutor::new()).build_http();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use http::{HeaderValue, Request};
-use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
+use reattempt::deadline::InboundDeadlineLayer;
 use reattempt::guard::{GuardLayer, Pace};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::schedule::Responsive;
@@ -52,12 +52,14 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare-without-field", || polled(Answers, fresh)),
-            above("ours-without-field", "bare-without-field", || polled(InboundDeadlineLayer.layer(Answers), fresh)),
+            above("ours-without-field", "bare-without-field", || {
+                polled(InboundDeadlineLayer::grpc().layer(Answers), fresh)
+            }),
             alone("bare", || polled(Answers, inbound)),
-            above("ours", "bare", || polled(InboundDeadlineLayer.layer(Answers), inbound)),
+            above("ours", "bare", || polled(InboundDeadlineLayer::grpc().layer(Answers), inbound)),
             alone("bare-with-extensions", || polled(Answers, behind_a_server)),
             above("ours-with-extensions", "bare-with-extensions", || {
-                polled(InboundDeadlineLayer.layer(Answers), behind_a_server)
+                polled(InboundDeadlineLayer::grpc().layer(Answers), behind_a_server)
             }),
         ],
     },

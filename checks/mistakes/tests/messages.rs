@@ -8,3 +8,8 @@
 fn natural_mistakes_name_their_remedy() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }
+
+#[test]
+fn natural_spellings_compile() {
+    trybuild::TestCases::new().pass("tests/works/*.rs");
+}

@@ -149,7 +149,10 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["protocol", "reqwest_ext"],
     &["policy"],
     &["retry", "hedge", "linger", "operation"],
-    &["body", "budget", "classify", "error", "fallback", "fresh", "observe", "profile", "report", "schedule"],
+    &[
+        "body", "budget", "classify", "deadline", "error", "fallback", "fresh", "observe", "profile", "report",
+        "schedule",
+    ],
     &["grpc"],
     &["wall"],
 ];

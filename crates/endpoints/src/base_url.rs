@@ -63,9 +63,9 @@ impl BaseUrl {
     }
 
     /// Parses base URLs of equivalent servers.
-    pub(super) fn read_all(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Self>, EndpointsError> {
+    pub(super) fn read_all(texts: impl BaseUrls) -> Result<Vec<Self>, EndpointsError> {
         let (mut all, mut seen) = (Vec::<Self>::new(), HashSet::new());
-        for text in texts {
+        for text in texts.texts() {
             let text = text.as_ref();
             let one = Self::read(text)?;
             if !seen.insert(one.to_string()) {
@@ -132,5 +132,22 @@ impl fmt::Display for BaseUrl {
 impl fmt::Debug for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+/// Several base URLs: an array, a `Vec` or any other iterator of texts. This trait is implemented for each of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of base URLs",
+    note = "pass each server's URL: `[\"http://one.internal\", \"http://two.internal\"]`, or a `Vec`",
+    note = "one text is split: `text.split(',')`"
+)]
+pub trait BaseUrls {
+    /// Returns the texts of the URLs.
+    fn texts(self) -> impl Iterator<Item = impl AsRef<str>>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: IntoIterator<Item: AsRef<str>>> BaseUrls for I {
+    fn texts(self) -> impl Iterator<Item = impl AsRef<str>> {
+        self.into_iter()
     }
 }

@@ -11,7 +11,7 @@ use reattempt_engine::wall::redacted;
 use reattempt_guard::handle::now;
 
 use super::EndpointsError;
-use super::base_url::BaseUrl;
+use super::base_url::{BaseUrl, BaseUrls};
 use super::guard::EndpointGuard;
 
 /// A handle to a client's endpoints. Clones share the set, which is kept alive by its handles, clients and response
@@ -104,7 +104,7 @@ impl EndpointsHandle<BaseUrl> {
     /// # Errors
     /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). An `http` URL is also an error if the
     /// base URL that requests contain is an `https` one. In case of an error, nothing changes.
-    pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
+    pub fn update_urls(&self, urls: impl BaseUrls) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         if let Some(clear) = urls.iter().find(|url| self.guard.settings.https_only && url.scheme == Scheme::HTTP) {
             let problem = "is for http, but requests have an https base URL (https for all)";

@@ -13,7 +13,7 @@ use reattempt_engine::protocol::RequestProtocol;
 use reattempt_guard::wall::Shared;
 use tower_layer::Layer;
 
-use super::base_url::BaseUrl;
+use super::base_url::{BaseUrl, BaseUrls};
 use super::directed::Directed;
 use super::guard::EndpointGuard;
 use super::handle::{EndpointsHandle, replace_urls};
@@ -42,7 +42,7 @@ impl Endpoints<Urls> {
     /// # Errors
     /// Returns an error for an empty list, a duplicate URL, or URLs with different schemes. Each URL must have a host,
     /// and must not contain a query, a fragment, a user name or `..`.
-    pub fn urls(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
+    pub fn urls(urls: impl BaseUrls) -> Result<Self, EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         let base = urls.first().cloned().ok_or_else(EndpointsError::empty)?;
         let tiers = urls.into_iter().map(|url| (0, url)).collect();
@@ -55,8 +55,8 @@ impl Endpoints<Urls> {
     ///
     /// # Errors
     /// Returns the same errors as [`urls`](Self::urls), also if a URL is a duplicate of one in an earlier tier.
-    pub fn or_else_urls(mut self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
-        let mut later = urls.into_iter().peekable();
+    pub fn or_else_urls(mut self, urls: impl BaseUrls) -> Result<Self, EndpointsError> {
+        let mut later = urls.texts().peekable();
         if later.peek().is_none() {
             return Err(EndpointsError::empty());
         }
@@ -132,7 +132,7 @@ impl EndpointsLayer {
     ///
     /// # Errors
     /// Returns the same errors as [`Endpoints::urls`].
-    pub fn http(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
+    pub fn http(urls: impl BaseUrls) -> Result<Self, EndpointsError> {
         Ok(Self::with(Http::new(), Endpoints::urls(urls)?))
     }
 }

@@ -122,7 +122,7 @@ mod source;
 pub mod wall;
 
 pub use balanced::Balanced;
-pub use base_url::BaseUrl;
+pub use base_url::{BaseUrl, BaseUrls};
 pub use directed::Directed;
 pub use discover::Discovered;
 pub use error::EndpointsError;

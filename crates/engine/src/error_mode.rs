@@ -31,7 +31,8 @@ pub struct Answered;
 /// trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a policy or a layer that keeps the inner service's error type needs `{E}: std::error::Error`",
-    note = "for an inner service whose error is a `BoxError` (a `GuardLayer` of HTTP, tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the `RetryPolicy`, the `HedgePolicy` or the `GuardLayer` around it"
+    note = "for an inner service whose error is a `BoxError` (a `GuardLayer` of HTTP, tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the `RetryPolicy`, the `HedgePolicy` or the `GuardLayer` around it",
+    note = "for telemetry around such a client, such as a `StandardLayer`, call `HttpTelemetry::boxed_errors` before `around`"
 )]
 pub trait ErrorMode<E>: Sealed {
     /// The caller's error type.

@@ -32,6 +32,8 @@ mod shared;
 pub mod body;
 pub mod budget;
 pub mod classify;
+#[cfg(feature = "http")]
+pub mod deadline;
 pub mod error;
 #[cfg(feature = "http")]
 #[doc(hidden)] // its path is `reattempt::fallback`

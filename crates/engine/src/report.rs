@@ -5,4 +5,6 @@
 //! report of any call, even if the call ends with an error or its response has no extensions.
 
 pub use crate::call::causes::Cause;
+#[cfg(feature = "http")]
+pub use crate::call::report::Reported;
 pub use crate::call::report::{AttemptOutcome, AttemptReport, ReportSlot};

@@ -15,6 +15,14 @@
 //! | [`rate`] | a rate limit that processes share: the guard, and the rule for its bucket |
 //! | [`rule`] | the rule for a store's bucket, as a function over integers |
 //!
+//! ![Arrivals and successes over time: without retries, with a budget in each client, and with one for the fleet](https://raw.githubusercontent.com/reattempt/reattempt/main/docs/fleet.svg)
+//!
+//! [The example](https://github.com/reattempt/reattempt/tree/main/examples/fleet) runs a thousand clients in twenty
+//! processes, each with one call every eight seconds, and a real Redis. With separate budgets the outage lasts ten
+//! seconds longer. With the shared budget it does not, although the store is down for two seconds of it. Meanwhile only
+//! clients whose retries succeed go on alone, so the peak is 1.2 times the load, as without retries, where separate
+//! budgets reach 4.5.
+//!
 //! Use this crate directly to write your own store: apply [`rule::settle`] to the state of a key atomically.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_engine::Deadline;
 use reattempt_engine::error::ErrorMode;
 use reattempt_engine::observe::Event;
 use reattempt_engine::wall::clock::{Instant, sleep_until};
@@ -65,6 +66,7 @@ pub(super) struct Waiting<S, Req, G: Guard, P> {
     destination: Box<str>,
     began: Duration,
     latest: Option<Duration>,
+    renewal: Option<Renewal<P, Req>>,
     service: S,
     request: Req,
     testimony: Option<Testimony>,
@@ -72,6 +74,9 @@ pub(super) struct Waiting<S, Req, G: Guard, P> {
     sleep: Option<Pin<Box<Sleep>>>,
     wait: Wait,
 }
+
+/// The call's deadline, and the protocol's function that writes the time left to the request anew.
+pub(super) type Renewal<P, Req> = (Deadline, fn(&P, &mut Req, Deadline));
 
 /// The reason why a call is waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,13 +92,14 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
         pass: Pass<G, P>,
         destination: Box<str>,
         began: Duration,
-        latest: Option<Duration>,
+        renewal: Option<Renewal<P, Req>>,
         service: S,
         request: Req,
         testimony: Option<Testimony>,
     ) -> Self {
+        let latest = renewal.map(|(deadline, _)| deadline.instant().since_epoch());
         let (frame, sleep, wait) = (Late::take(), None, Wait::Guard);
-        Self { pass, destination, began, latest, service, request, testimony, frame, sleep, wait }
+        Self { pass, destination, began, latest, renewal, service, request, testimony, frame, sleep, wait }
     }
 
     /// Returns `Ready` once the guard has decided.
@@ -242,9 +248,13 @@ where
                     let Some(waiting) = place else { return Poll::Pending };
                     let ready = ready!(waiting.poll_ready(cx));
                     let Some(waiting) = place.take() else { return Poll::Pending };
-                    let Waiting { pass, destination, mut service, request, testimony, frame, .. } = *waiting;
+                    let Waiting { pass, destination, renewal, mut service, mut request, testimony, frame, .. } =
+                        *waiting;
                     match ready {
                         Ok(()) => {
+                            if let Some((deadline, renew)) = renewal {
+                                renew(&pass.shared.protocol, &mut request, deadline);
+                            }
                             let attempt = frame.send(|| service.call(request));
                             this.state.set(GuardedState::Sent { pass: Some(pass), attempt, timer: None });
                         }

@@ -87,12 +87,12 @@ where
                 let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
                 shared.notify(&destination, &Event::Waiting);
                 let testimony = Testimony::of(view);
-                let (began, latest) = (arrival.now, arrival.latest);
+                let (began, renewal) = (arrival.now, deadline.map(|deadline| (deadline, P::renew_deadline as _)));
                 let destination = arrival.destination.into();
                 // The instance that is ready is released, so that other calls need not wait for this one.
                 self.inner = self.inner.clone();
                 let service = self.inner.clone();
-                let waiting = Waiting::new(pass, destination, began, latest, service, request, testimony);
+                let waiting = Waiting::new(pass, destination, began, renewal, service, request, testimony);
                 ResponseFuture::waiting(waiting)
             }
             Admit::Refused(refused) => {

@@ -191,6 +191,8 @@ fn stack<P: RequestProtocol + Clone>(
             protocol.set_repeatable(repeatable);
         }
         protocol.change_hints(&|hints| policy.hints(hints));
+        policy.on_status.iter().for_each(|(status, verdict)| protocol.change_status(*status, *verdict));
+        policy.on_code.iter().for_each(|(code, verdict)| protocol.change_code(code, *verdict));
     }
     let mut stack = PolicyStack::new(protocol);
     let Some(state) = states.get(policy.map(|policy| &*policy.name).unwrap_or_default()) else { return stack };

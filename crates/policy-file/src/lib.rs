@@ -84,6 +84,8 @@
 //! | `max_server_delay` | the maximum delay that a server may ask for | `"60s"` |
 //! | `attempt_timeout` | the time limit for each attempt, up to the response head | none |
 //! | `repeatable` | `true` if every request may be processed twice, `false` if none may | by method and idempotency key; over gRPC, none may |
+//! | `on_status` | verdicts for single statuses, such as `["501 retry", "429 return"]`; `pending` polls, and `not-processed` also retries requests that must not be repeated (HTTP) | the [table](reattempt::Http) |
+//! | `on_code` | verdicts for single codes, such as `["ABORTED retry", "UNAVAILABLE return"]` (gRPC) | the library's table |
 //! | `rate_limit` | `true` if the [rate-limit headers](reattempt::classify::Hints::rate_limit) of well-known services are read (HTTP) | `false` |
 //! | `delay_headers` | further headers with a delay, such as `["x-cooldown"]` (HTTP) | none |
 //! | `quota_headers` | further pairs of headers with a quota, such as `["x-calls-left x-calls-reset"]` (HTTP) | none |
@@ -102,10 +104,10 @@
 //! request without an authority, such as one with only a path, matches no destination. In a path, `{id}` matches one
 //! segment, and a final `*` matches the rest. Paths are compared exactly as sent.
 //!
-//! [`schema`] returns the JSON Schema for completion in editors. The file `policies.schema.json` contains the same
-//! text. `lab check FILE` lists mistakes and unusual values, and describes each route and policy. With `--explain
-//! orders.internal "POST /v1/orders"` it shows the policy in force for one request. The schema and this command are
-//! based on the reader of this crate.
+//! [`fields`] lists every field with its type, default and an example. [`schema`] returns the JSON Schema for
+//! completion in editors. The file `policies.schema.json` contains the same text. `lab check FILE` lists mistakes and
+//! unusual values, and describes each route and policy. With `--explain orders.internal "POST /v1/orders"` it shows the
+//! policy in force for one request. The schema and this command are based on the reader of this crate.
 //!
 //! TOML is the default. With the feature `json`, files with the extension `.json` are read too. YAML is not supported,
 //! because YAML libraries disagree on the values of `no`, `1:30` and `012`, and a policy should not depend on the
@@ -165,6 +167,9 @@ mod state;
 mod threads;
 mod watch;
 
+#[doc = include_str!("fields.md")]
+pub mod fields {}
+
 pub use disk::read_text;
 pub use error::PolicyFileError;
 pub use event::PolicyFileEvent;
@@ -176,4 +181,10 @@ pub use reader::Problem;
 /// contains the same text.
 pub fn schema() -> String {
     reader::schema()
+}
+
+/// Returns the page [`fields`].
+#[doc(hidden)]
+pub fn fields_page() -> String {
+    reader::page()
 }

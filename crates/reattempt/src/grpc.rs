@@ -12,13 +12,12 @@
 //! | [`DescriptorSet`], [`IdempotencyLevel`] | the methods that their `.proto` file declares as repeatable |
 //! | [`service_config`] | retries and hedging per method, from a JSON service config |
 //! | [`peek_trailers`] | a layer that reads the trailers of short responses before they are classified |
-//! | [`inbound_deadline`] | the deadline of an inbound call, which can be propagated to outbound calls |
+//! | [`InboundDeadlineLayer::grpc`](crate::deadline::InboundDeadlineLayer::grpc) | reads the deadline of an inbound call; each attempt has a `grpc-timeout` anyway |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
 #[doc(inline)]
 pub use reattempt_engine::grpc::{
-    DescriptorSet, DescriptorSetError, Grpc, GrpcBody, GrpcCode, IdempotencyLevel, inbound_deadline, peek_trailers,
-    service_config,
+    DescriptorSet, DescriptorSetError, Grpc, GrpcBody, GrpcCode, IdempotencyLevel, peek_trailers, service_config,
 };
 #[cfg(all(feature = "opentelemetry", feature = "tonic"))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "opentelemetry", feature = "tonic"))))]

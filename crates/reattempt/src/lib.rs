@@ -13,7 +13,7 @@
 //! use reattempt::{Report, RetryLayer};
 //! use tower::ServiceBuilder;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), tower::BoxError> {
 //! let client = ServiceBuilder::new()
 //!     .layer(RetryLayer::http())
 //!     .service(Client::builder(TokioExecutor::new()).build_http());
@@ -34,8 +34,9 @@
 //! use reattempt::{ReqwestExt, RetryLayer};
 //! use tower::ServiceBuilder;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let http = reqwest::Client::new();
+//! # async fn example() -> Result<(), tower::BoxError> {
+//! // reqwest has retries of its own, below these.
+//! let http = reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
 //! let client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
 //! let response = http.get("http://one.example/").send_with(&client).await?;
 //!
@@ -91,6 +92,7 @@
 //! | policies from a file, reloaded when it changes | the crate `reattempt-policy-file` |
 //! | a second attempt in parallel to a slow one | [`hedge`] |
 //! | losers and timed-out attempts over HTTP/2 | [`linger`] |
+//! | deadlines that reach the next service in a header | [`deadline`] |
 //! | a substitute response for a failed call | [`fallback`] |
 //! | responses whose body breaks, or contains the error | [`peek_body`] |
 //! | downloads that continue after a broken connection | [`resume`] |
@@ -139,7 +141,7 @@ pub use reattempt_engine::{
 #[cfg(feature = "http")]
 #[doc(inline)]
 pub use reattempt_engine::{
-    Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, fresh, hedge, linger, protocol,
+    Http, ReplayBody, Retry, RetryLayer, TimedOut, body, check, deadline, fresh, hedge, linger, protocol,
 };
 #[cfg(feature = "http")]
 #[doc(inline)]

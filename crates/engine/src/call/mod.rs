@@ -11,6 +11,8 @@ pub(crate) mod context;
 #[cfg(feature = "http")]
 pub(crate) mod cut_off;
 pub(crate) mod deadline;
+#[cfg(feature = "http")]
+pub(crate) mod deadline_header;
 pub(crate) mod errors;
 #[cfg(feature = "http")]
 pub(crate) mod finish;

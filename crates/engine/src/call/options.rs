@@ -94,9 +94,10 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Turns retries off for this call. The request body is not saved.
+    /// Turns retries off for this call, or for the calls of a handle with these options. No policy can turn them on
+    /// again. The request body is not saved, so an unprocessed attempt is not replaced either.
     ///
-    /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does this for all calls.
+    /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does the same for all calls.
     #[doc(alias("disabled", "no_retry", "off"))]
     pub fn never_retry(self) -> Self {
         Self { never: true, ..self }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 #[cfg(feature = "http")]
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use reattempt_control::RetryBudget;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
@@ -89,6 +89,20 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn change_hints(&mut self, change: &dyn Fn(Hints) -> Hints) {
         let _ = change;
+    }
+
+    /// Sets the verdict for a status. Has no effect on a protocol whose responses have another code.
+    #[cfg(feature = "http")]
+    #[doc(hidden)]
+    fn change_status(&mut self, status: StatusCode, verdict: Verdict) {
+        let _ = (status, verdict);
+    }
+
+    /// Sets the verdict for the code with this name in [`CODE_NAMES`](Self::CODE_NAMES), if the protocol has it.
+    #[cfg(feature = "http")]
+    #[doc(hidden)]
+    fn change_code(&mut self, name: &str, verdict: Verdict) {
+        let _ = (name, verdict);
     }
 
     /// Returns the source of a [`TimedOut`](crate::TimedOut) error, if the protocol has a status for it.

@@ -118,8 +118,8 @@ impl Report {
     /// }
     /// ```
     #[cfg(feature = "http")]
-    pub fn of<B>(response: &http::Response<B>) -> Option<&Self> {
-        response.extensions().get()
+    pub fn of<R: Reported>(response: &R) -> Option<&Self> {
+        response.report()
     }
 
     /// Returns the attempts in the order in which they ended. In a hedged call, the cancelled attempts precede the
@@ -254,6 +254,32 @@ impl AttemptOutcome {
 impl fmt::Display for AttemptOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &[])
+    }
+}
+
+/// A response that may contain a report: that of the crate `http`, reqwest's, or your own type around one.
+#[cfg(feature = "http")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` contains no report",
+    note = "`Report::of` takes the response of a call: an `http::Response<B>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for a call that may end with an error, pass a `ReportSlot` in its options: `CallOptions::new().report_to(&slot)`"
+)]
+pub trait Reported {
+    /// Returns the report in the response, if any.
+    fn report(&self) -> Option<&Report>;
+}
+
+#[cfg(feature = "http")]
+impl<B> Reported for http::Response<B> {
+    fn report(&self) -> Option<&Report> {
+        self.extensions().get()
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl Reported for reqwest::Response {
+    fn report(&self) -> Option<&Report> {
+        self.extensions().get()
     }
 }
 

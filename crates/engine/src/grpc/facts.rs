@@ -24,6 +24,12 @@ impl<B> ReadRequest<Request<B>> for Grpc {
     fn extensions_mut(request: &mut Request<B>) -> Option<&mut Extensions> {
         Some(request.extensions_mut())
     }
+
+    fn renew_deadline(&self, request: &mut Request<B>, deadline: Deadline) {
+        if request.headers().contains_key(GRPC_TIMEOUT) {
+            deadline.write_to(request.headers_mut());
+        }
+    }
 }
 
 impl RequestProtocol for Grpc {

@@ -12,7 +12,6 @@ mod policy;
 pub(crate) mod protocol;
 pub(crate) mod settings;
 
-pub mod inbound_deadline;
 pub mod peek_trailers;
 pub mod service_config;
 

@@ -298,7 +298,7 @@ where
 
 /// The HTTP settings that affect hedging.
 impl<B: Clone, Mode> HedgePolicy<Http, B, Mode> {
-    protocol_setters!(Http: reading, http, sending);
+    protocol_setters!(Http: reading, http, telling, sending);
 
     /// Sets whether PUT and DELETE are hedged as well. Default: `false`, because requests that may be repeated
     /// sequentially may still conflict when they run concurrently.

@@ -20,7 +20,7 @@ where
     /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If
     /// calls must outlast an outage, set a different budget, such as
     /// [`RetryBudget::percent`](crate::RetryBudget::percent).
-    #[doc(alias("max_retries", "max_tries"))]
+    #[doc(alias = "max_tries")]
     pub fn max_attempts(self, attempts: impl Into<Option<u32>>) -> Self {
         let attempts = attempts.into().unwrap_or(u32::MAX);
         self.set(|settings| {
@@ -29,10 +29,16 @@ where
         })
     }
 
-    /// Turns retries off, for example in a configuration or a test. No other setting or call option can turn them on
-    /// again.
+    /// Sets the maximum number of attempts after the first, as most other libraries count: `max_retries(2)` is
+    /// [`max_attempts(3)`](Self::max_attempts). Default: 2.
+    pub fn max_retries(self, retries: u32) -> Self {
+        self.max_attempts(retries.saturating_add(1))
+    }
+
+    /// Turns retries off for all calls, for example in a configuration or a test. No other setting or call option can
+    /// turn them on again. The request body is not saved, so an unprocessed attempt is not replaced either.
     ///
-    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does this for one call or one handle.
+    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does the same for one call or one handle.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

@@ -33,7 +33,7 @@ impl RetryPolicy {
 ///     .max_attempts(4);
 /// ```
 impl<Backoff: Schedule + Clone, B: Clone, Mode> RetryPolicy<Http, Backoff, B, Mode> {
-    protocol_setters!(Http: reading, http, sending, proving, trusting, repeating);
+    protocol_setters!(Http: reading, http, telling, sending, proving, trusting, repeating);
 }
 
 /// Returns [`RetryPolicy::http`].

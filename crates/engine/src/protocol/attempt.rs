@@ -73,6 +73,8 @@ pub struct Added<'a> {
     /// `true` if the policy or an outer layer has set the deadline. The deadline is then added only if the request
     /// already has extensions, because inner layers also receive it separately from the request.
     pub implied: bool,
+    /// `true` if the deadline is also written to the protocol's header for it, if it has one. A plain call has none.
+    pub in_header: bool,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
     /// `true` if the request has headers that only the protocol may set, which must be removed.

@@ -71,6 +71,7 @@ impl CallStart {
             once: self.context.is_once(),
             deadline: self.deadline,
             implied: self.implied,
+            in_header: true,
             marker: self.marker.as_ref(),
             strip: self.strip,
         }

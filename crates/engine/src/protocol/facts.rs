@@ -164,6 +164,12 @@ pub trait ReadRequest<Request>: RequestProtocol {
         let _ = request;
         None
     }
+
+    /// Writes the time left to the header for it, if the request has that header, because the request has waited.
+    #[doc(hidden)]
+    fn renew_deadline(&self, request: &mut Request, deadline: Deadline) {
+        let _ = (request, deadline);
+    }
 }
 
 impl<B> ReadRequest<Request<B>> for Http {
@@ -175,6 +181,10 @@ impl<B> ReadRequest<Request<B>> for Http {
     fn extensions_mut(request: &mut Request<B>) -> Option<&mut Extensions> {
         Some(request.extensions_mut())
     }
+
+    fn renew_deadline(&self, request: &mut Request<B>, deadline: Deadline) {
+        self.renew_header(request.headers_mut(), deadline);
+    }
 }
 
 #[cfg(feature = "reqwest")]
@@ -182,6 +192,10 @@ impl ReadRequest<reqwest::Request> for Http {
     #[inline]
     fn view(request: &reqwest::Request) -> RequestView<'_> {
         request.into()
+    }
+
+    fn renew_deadline(&self, request: &mut reqwest::Request, deadline: Deadline) {
+        self.renew_header(request.headers_mut(), deadline);
     }
 }
 
@@ -216,6 +230,14 @@ impl RequestProtocol for Http {
     #[inline]
     fn options_by_rule(&self, request: RequestView<'_>) -> Option<CallOptions> {
         self.options_for.as_ref()?(request)
+    }
+
+    /// Returns the request's terms, to which the header for a deadline belongs. The layer writes it anew.
+    fn terms(&self, request: RequestView<'_>) -> RequestTerms {
+        let own = terms_of(self, request);
+        let Some(header) = &self.deadline_header else { return own };
+        let in_header = request.headers().and_then(|headers| header.read(headers));
+        RequestTerms { deadline: earlier(own.deadline, in_header), existing_deadline: None, ..own }
     }
 
     /// Returns `true` if a request is not repeatable without a key, and there is room for the header. A handshake gets

@@ -106,11 +106,12 @@ where
 }
 
 #[cold]
-fn add_and_forward<B>(mut request: Request<B>, added: Added<'_>) -> Request<ReplayBody<B>>
+fn add_and_forward<B>(http: &Http, mut request: Request<B>, added: Added<'_>) -> Request<ReplayBody<B>>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     added.to_headers(request.headers_mut());
+    http.write_deadline(request.headers_mut(), added.header_deadline());
     added.to_extensions(request.extensions_mut());
     request.map(ReplayBody::passthrough)
 }
@@ -159,6 +160,12 @@ impl Added<'_> {
         }
     }
 
+    /// Returns the deadline that is written to the protocol's header, if it has one.
+    #[inline(always)]
+    pub(crate) fn header_deadline(self) -> Option<Deadline> {
+        self.deadline.filter(|_| self.in_header)
+    }
+
     /// Adds the key to the headers of a message.
     pub(crate) fn to_headers(self, headers: &mut HeaderMap) {
         if self.key {
@@ -192,7 +199,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
 
     fn forward(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {
         if added.is_any() {
-            return add_and_forward(request, added);
+            return add_and_forward(self, request, added);
         }
         let (head, body) = request.into_parts();
         Request::from_parts(head, ReplayBody::passthrough(body))
@@ -221,6 +228,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
         let notes_polls = self.redirects.is_none() && (added.once || !repeatable);
         let limits = self.limits_of(&head, &body);
         let saved_head = added.saved_with(&mut head);
+        self.write_deadline(&mut head.headers, added.header_deadline());
         let mut body = ReplayBody::new(body, &limits);
         if notes_polls {
             body = body.noting_polls();
@@ -229,12 +237,16 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
     }
 
     fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Self::Attempt {
-        saved.again(next, further)
+        let mut attempt = saved.again(next, further);
+        self.write_deadline(attempt.headers_mut(), next.deadline);
+        attempt
     }
 
-    /// Resets the mark that the body was polled, because only the previous attempt may have polled it.
-    fn refresh(&self, attempt: &mut Self::Attempt, _: Option<Deadline>) {
+    /// Writes the deadline's header anew. Resets the mark that the body was polled, because only the previous attempt
+    /// may have polled it.
+    fn refresh(&self, attempt: &mut Self::Attempt, deadline: Option<Deadline>) {
         attempt.body().forget_polls();
+        self.write_deadline(attempt.headers_mut(), deadline);
     }
 
     fn split(&self, attempt: Self::Attempt) -> (Parts, Self::Rest) {

@@ -6,6 +6,7 @@ use super::sealed;
 #[diagnostic::on_unimplemented(
     message = "the inner client takes requests of type `{Attempt}`, and the attempts of this layer are of another",
     note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",
+    note = "a client's type names that body, where it is stored: `Client<_, ReplayBody<Full<Bytes>>>` in place of `Client<_, Full<Bytes>>`",
     note = "for a client of one body type, add a line below the layer: `.map_request(|attempt: Request<ReplayBody<_>>| attempt.map(Body::new))`",
     note = "for a channel of tonic, use the layer of gRPC, such as `RetryLayer::grpc()`, with the feature `tonic` of reattempt",
     note = "for `reqwest::Client`, use reqwest 0.13 and the feature `reqwest` of reattempt"

@@ -25,6 +25,7 @@ macro_rules! forward_setters {
 /// | `sending` | how requests are saved, and refused responses drained |
 /// | `proving` | which errors prove that a request was not processed |
 /// | `http` | how outcomes are read, only for plain HTTP |
+/// | `telling` | the header with a deadline, only for plain HTTP |
 /// | `trusting` | whether an `Idempotency-Key` makes a request repeatable |
 /// | `repeating` | key generation, and redirects followed by the inner service |
 #[doc(hidden)]
@@ -73,6 +74,11 @@ macro_rules! protocol_setters {
         $crate::forward_setters! { $protocol:
             on_status(status: http::StatusCode, verdict: $crate::Verdict);
             hints(hints: $crate::classify::Hints);
+        }
+    };
+    (@telling $protocol:ident) => {
+        $crate::forward_setters! { $protocol:
+            deadline_header(header: $crate::deadline::DeadlineHeader);
         }
     };
     (@trusting $protocol:ident) => {

@@ -17,6 +17,7 @@ use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay, RequestProtocol, Saved,
     errors::is_refused_here, proof,
 };
+use crate::call::deadline::Deadline;
 use crate::call::in_use;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -98,11 +99,13 @@ impl Replay<Request> for Http {
         (request.method() == http::Method::CONNECT && has_body()).then_some(StopReason::Forbidden)
     }
 
-    fn forward(&self, request: Request, _: Added<'_>) -> Request {
+    fn forward(&self, mut request: Request, added: Added<'_>) -> Request {
+        self.write_deadline(request.headers_mut(), added.header_deadline());
         request
     }
 
-    fn forward_watched(&self, mut request: Request, _: Added<'_>, source: &mut Option<SourceWatch>) -> Request {
+    fn forward_watched(&self, request: Request, added: Added<'_>, source: &mut Option<SourceWatch>) -> Request {
+        let mut request = Replay::<Request>::forward(self, request, added);
         if request.body().is_some_and(|body| body.as_bytes().is_none()) && in_use::GUARDS.is_begun() {
             let body = request.body_mut().take().map(|body| ReplayBody::passthrough(body).watched());
             *source = body.as_ref().and_then(ReplayBody::watch_source);
@@ -115,6 +118,7 @@ impl Replay<Request> for Http {
         if added.key {
             request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
+        self.write_deadline(request.headers_mut(), added.header_deadline());
         let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
         let limits = match request.body() {
             Some(body) if bytes != Some(0) => {
@@ -160,7 +164,12 @@ impl Replay<Request> for Http {
         if let SavedBody::Stream(body) = body {
             *request.body_mut() = Some(Body::wrap(body));
         }
+        self.write_deadline(request.headers_mut(), next.deadline);
         request
+    }
+
+    fn refresh(&self, attempt: &mut Request, deadline: Option<Deadline>) {
+        self.write_deadline(attempt.headers_mut(), deadline);
     }
 
     fn split(&self, attempt: Request) -> (Parts, Request) {

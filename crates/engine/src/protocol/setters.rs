@@ -5,6 +5,7 @@ use reattempt_core::{Verdict, Warning};
 use reattempt_http::Hints;
 
 use super::Http;
+use crate::call::deadline_header::DeadlineHeader;
 
 /// Defines the setters of every protocol with HTTP messages; `$http` returns its [`Http`].
 macro_rules! message_setters {
@@ -329,6 +330,28 @@ impl Http {
     #[must_use]
     pub fn redirects_below(mut self, follows: bool) -> Self {
         self.redirects = Some(follows);
+        self
+    }
+
+    /// Sets the header of each attempt with the time left until the call's [`Deadline`](crate::Deadline), so that the
+    /// server can stop working in time. Default: none.
+    ///
+    /// The time is what is left when the attempt is sent, rounded down. A call without a deadline has no header. A
+    /// header of this name in the caller's request is itself a deadline of the call: the earliest of its deadlines
+    /// applies, and the header of each attempt is written anew. Only retry and hedge layers write it.
+    ///
+    /// The service behind reads it with an [`InboundDeadlineLayer`](crate::deadline::InboundDeadlineLayer).
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// use reattempt::deadline::DeadlineHeader;
+    ///
+    /// let policy = RetryPolicy::http().deadline_header(DeadlineHeader::envoy());
+    /// ```
+    // DL-2
+    #[must_use]
+    pub fn deadline_header(mut self, header: DeadlineHeader) -> Self {
+        self.deadline_header = Some(header);
         self
     }
 

@@ -16,6 +16,8 @@ use reattempt_replay::ReplayLimits;
 use super::cloned::SavedClone;
 use super::{Outcome, Protocol, Saved, errors, not_sent, proof};
 use crate::call::body_verdict::BodyVerdict;
+use crate::call::deadline::Deadline;
+use crate::call::deadline_header::DeadlineHeader;
 use crate::call::hook::Carried;
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
@@ -72,6 +74,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | [`refused_stream_is_proof`](Http::refused_stream_is_proof) | `true` |
 /// | [`redirects_below`](Http::redirects_below) | detected |
 /// | [`options_for`](Http::options_for) | no rules |
+/// | [`deadline_header`](Http::deadline_header) | none |
 ///
 /// ```
 /// use http::StatusCode;
@@ -99,6 +102,7 @@ pub struct Http {
     classifier: Option<SharedClassifier>,
     profile_classifier: Option<ProfileClassifier>,
     pub(super) options_for: Option<OptionsFor>,
+    pub(super) deadline_header: Option<DeadlineHeader>,
 }
 
 impl Default for Http {
@@ -117,6 +121,7 @@ impl Default for Http {
             classifier: None,
             profile_classifier: None,
             options_for: None,
+            deadline_header: None,
         }
     }
 }
@@ -135,7 +140,7 @@ impl Protocol for Http {
     }
 
     fn is_plain(&self) -> bool {
-        !self.generate_keys && self.options_for.is_none()
+        !self.generate_keys && self.options_for.is_none() && self.deadline_header.is_none()
     }
 
     fn set_profile_classifier(&mut self, classifier: Option<ProfileClassifier>) -> bool {
@@ -149,6 +154,10 @@ impl Protocol for Http {
 
     fn change_hints(&mut self, change: &dyn Fn(Hints) -> Hints) {
         self.hints = change(std::mem::replace(&mut self.hints, Hints::none()));
+    }
+
+    fn change_status(&mut self, status: StatusCode, verdict: Verdict) {
+        self.set_status(status, verdict);
     }
 
     fn set_repeatable(&mut self, repeatable: bool) {
@@ -185,6 +194,21 @@ impl Http {
                 (first, next) => first.or(next),
             }),
         });
+    }
+
+    /// Writes the time left until a call's deadline to the attempt that is about to be sent.
+    #[inline]
+    pub(super) fn write_deadline(&self, headers: &mut HeaderMap, deadline: Option<Deadline>) {
+        if let (Some(header), Some(deadline)) = (&self.deadline_header, deadline) {
+            header.write(headers, deadline);
+        }
+    }
+
+    /// Writes the time left anew to an attempt that has waited, if it has the header.
+    pub(super) fn renew_header(&self, headers: &mut HeaderMap, deadline: Deadline) {
+        if self.deadline_header.as_ref().is_some_and(|header| headers.contains_key(header.name())) {
+            self.write_deadline(headers, Some(deadline));
+        }
     }
 
     #[inline]
@@ -356,6 +380,7 @@ impl fmt::Debug for Http {
             .field("trust_idempotency_keys", &self.trust_keys)
             .field("refused_stream_is_proof", &self.refused_stream_is_proof)
             .field("statuses", &self.statuses)
+            .field("deadline_header", &self.deadline_header)
             .finish_non_exhaustive()
     }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, Request, Uri};
+use reattempt::Verdict;
 use reattempt::classify::{RequestView, is_repeatable};
 use reattempt::profile::Profile;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
@@ -129,11 +130,24 @@ fn settings(policy: &Policy, course: &Course) -> Vec<String> {
     .collect()
 }
 
-/// Returns the settings of server hints that the file has.
+/// Returns a verdict as the file has it.
+fn on(code: &str, verdict: Verdict) -> String {
+    let word = match verdict {
+        Verdict::Permanent => "return",
+        Verdict::NotProcessed(_) => "not-processed",
+        verdict if verdict.is_pending() => "pending",
+        _ => "retry",
+    };
+    format!("{code} {word}")
+}
+
+/// Returns the settings of verdicts and of server hints that the file has.
 fn hints(policy: &Policy) -> impl Iterator<Item = (&'static str, String)> {
     let delays: Vec<_> = policy.delay_headers.iter().map(ToString::to_string).collect();
     let quotas: Vec<_> = policy.quota_headers.iter().map(|[remaining, reset]| format!("{remaining} {reset}")).collect();
-    let lists = [("delay_headers", delays), ("quota_headers", quotas)];
+    let statuses: Vec<_> = policy.on_status.iter().map(|(status, verdict)| on(status.as_str(), *verdict)).collect();
+    let codes: Vec<_> = policy.on_code.iter().map(|(code, verdict)| on(code, *verdict)).collect();
+    let lists = [("on_status", statuses), ("on_code", codes), ("delay_headers", delays), ("quota_headers", quotas)];
     let lists = lists.into_iter().filter(|(_, names)| !names.is_empty()).map(|(key, names)| (key, words::list(&names)));
     policy.rate_limit.map(|read| ("rate_limit", read.to_string())).into_iter().chain(lists)
 }

@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Guards,
     /// A list of strings.
     Texts,
+    /// A list of strings that match this pattern.
+    Pairs(&'static str),
     /// A string or a list of strings.
     TextOrTexts,
     /// One of these words, or a table.

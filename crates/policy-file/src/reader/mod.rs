@@ -29,6 +29,7 @@ mod guard;
 #[cfg(feature = "json")]
 mod json;
 mod node;
+mod page;
 mod policy;
 mod problem;
 mod route;
@@ -37,6 +38,7 @@ mod schedule;
 mod schema;
 #[cfg(feature = "toml")]
 mod toml;
+mod verdicts;
 mod word;
 
 use reattempt::profile;
@@ -49,6 +51,7 @@ pub use endpoints::EndpointsSection;
 pub use field::did_you_mean;
 pub use fields::Seen;
 pub use guard::{GuardKind, GuardWord};
+pub(crate) use page::page;
 pub use policy::Policy;
 pub use problem::{Problem, Problems};
 pub use route::Route;

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use http::HeaderName;
-use reattempt::RetryBudget;
+use http::{HeaderName, StatusCode};
 use reattempt::budget::Budget;
 use reattempt::classify::Hints;
 use reattempt::error::Warning;
 use reattempt::profile::{self, Profile};
 use reattempt::retry::Limits;
 use reattempt::schedule::SharedSchedule;
+use reattempt::{RetryBudget, Verdict};
 use reattempt_core::Combined;
 
 use super::field::{Field, Kind, did_you_mean, field};
 use super::fields::{Fields, Limit, Seen};
 use super::node::{Node, Value};
-use super::{GuardWord, Problem, Problems, budget, profile_named, profile_names, schedule};
+use super::{GuardWord, Problem, Problems, budget, profile_named, profile_names, schedule, verdicts};
 
 field! {
     PROFILE = "profile": Kind::Profile, "A well-known policy, whose schedule, limits and budget apply unless they are set here.";
@@ -35,6 +35,10 @@ field! {
         "Further headers that contain a delay, in any form of Retry-After. Default: none.";
     QUOTA_HEADERS = "quota_headers": Kind::Texts,
         "Further headers that contain a quota, as pairs such as \"x-calls-left x-calls-reset\": the remaining calls, and the time until the reset. Default: none.";
+    ON_STATUS = "on_status": Kind::Pairs(verdicts::STATUS),
+        "Verdicts for single statuses (HTTP), such as \"501 retry\" or \"429 return\"; \"202 pending\" polls, and \"503 not-processed\" also retries requests that must not be repeated. Default: the library's table.";
+    ON_CODE = "on_code": Kind::Pairs(verdicts::CODE),
+        "Verdicts for single codes (gRPC), such as \"ABORTED retry\" or \"UNAVAILABLE return\". Default: the library's table.";
     GUARDS = "guards": Kind::Guards, "The guards of each attempt, in the order in which they decide. Default: none.";
     ENDPOINTS = "endpoints": Kind::Text, "The name of a section of endpoints, to which the attempts go. Default: none.";
 }
@@ -48,6 +52,8 @@ pub(super) static FIELDS: &[&Field] = &[
     &MAX_SERVER_DELAY,
     &ATTEMPT_TIMEOUT,
     &REPEATABLE,
+    &ON_STATUS,
+    &ON_CODE,
     &RATE_LIMIT,
     &DELAY_HEADERS,
     &QUOTA_HEADERS,
@@ -73,6 +79,10 @@ pub struct Policy {
     pub repeatable: Option<bool>,
     /// `Some(true)` if rate-limit headers are read, `Some(false)` if they are not. `None` leaves that to the program.
     pub rate_limit: Option<bool>,
+    /// The verdicts for single statuses, over HTTP.
+    pub on_status: Vec<(StatusCode, Verdict)>,
+    /// The verdicts for single codes, by name, over gRPC.
+    pub on_code: Vec<(&'static str, Verdict)>,
     /// Further headers with a delay.
     pub delay_headers: Vec<HeaderName>,
     /// Further pairs of headers with a quota: the remaining calls, and the time until the reset.
@@ -102,6 +112,8 @@ impl Policy {
             attempt_timeout: None,
             repeatable: None,
             rate_limit: None,
+            on_status: Vec::new(),
+            on_code: Vec::new(),
             delay_headers: Vec::new(),
             quota_headers: Vec::new(),
             budget: None,
@@ -189,6 +201,8 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
     }
     let repeatable = fields.flag(&REPEATABLE);
     let rate_limit = fields.flag(&RATE_LIMIT);
+    let on_status = fields.parsed(&ON_STATUS, verdicts::of_status);
+    let on_code = fields.parsed(&ON_CODE, verdicts::of_code);
     let delay_headers = fields.parsed(&DELAY_HEADERS, header);
     let quota_headers = fields.parsed(&QUOTA_HEADERS, headers);
     let (max_attempts, max_elapsed) = (fields.count(&MAX_ATTEMPTS), fields.duration_or_none(&MAX_ELAPSED));
@@ -222,6 +236,7 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
     policy.max_server_delay = max_server_delay.unwrap_or(policy.max_server_delay);
     (policy.attempt_timeout, policy.budget, policy.is_fleet) = (attempt_timeout, words, is_fleet);
     (policy.repeatable, policy.rate_limit) = (repeatable, rate_limit);
+    (policy.on_status, policy.on_code) = (on_status, on_code);
     (policy.delay_headers, policy.quota_headers) = (delay_headers, quota_headers);
     (policy.guards, policy.endpoints, policy.seen) = (guards, endpoints, seen);
     (policy.budget_line, policy.endpoints_line) = lines;

@@ -110,6 +110,7 @@ fn of_kind(kind: &Kind) -> Value {
         ] }),
         Kind::Words(words) => json!({ "type": "array", "items": { "enum": words } }),
         Kind::Guards => json!({ "type": "array", "items": guards() }),
+        Kind::Pairs(pattern) => json!({ "type": "array", "items": { "type": "string", "pattern": pattern } }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::TextOrTexts => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })

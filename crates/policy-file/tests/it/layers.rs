@@ -352,3 +352,35 @@ async fn headers_and_pause_are_read_from_the_file() {
     let problem = file.reload().unwrap_err().to_string();
     assert!(problem.contains("must be two headers"), "{problem}");
 }
+
+/// Verdicts for single statuses and codes, each for its protocol.
+// field 23
+#[tokio::test(start_paused = true)]
+async fn verdicts_are_read_from_the_file() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    folder.write(
+        "[default]\nmax_attempts = 3\nbudget = \"none\"\nrepeatable = true\n\
+         on_status = [\"501 retry\", \"503 return\"]\non_code = [\"UNIMPLEMENTED retry\", \"UNAVAILABLE return\"]\n",
+    );
+    let (file, _) = load(&folder);
+    for (status, attempts) in [(501, 3), (503, 1), (500, 3), (404, 1)] {
+        let client = client(&file.layer(), ledger.server(status));
+        client.send(get("http://stock.internal/")).await.unwrap();
+        assert_eq!(ledger.count(), attempts, "{status}");
+    }
+    let layer = file.layer_with(Grpc::new(), |_, policy| policy);
+    for (code, attempts) in [("12", 3), ("14", 1), ("8", 3), ("5", 1)] {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let number = Arc::clone(&sent);
+        let server = service_fn(move |_: Request<tonic::body::Body>| {
+            number.fetch_add(1, Ordering::Relaxed);
+            let response = Response::builder().header("grpc-status", code).header("content-type", "application/grpc");
+            let response = response.body(Full::<Bytes>::default()).unwrap();
+            async move { Ok::<_, Infallible>(response) }
+        });
+        let client = tower::Layer::layer(&layer, server);
+        let call = Request::post("http://stock/inventory.Stock/Count").header("content-type", "application/grpc");
+        client.send(call.body(tonic::body::Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), attempts, "{code}");
+    }
+}

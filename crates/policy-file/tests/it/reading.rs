@@ -173,7 +173,7 @@ delays = ["1s", 2]
                 .into(),
             format!(r#"p.toml:8: orders.max_elapsed must be {duration}, or "none", but it is 20"#),
             "p.toml:9: orders.colour is not known here; known: profile, schedule, max_attempts, max_elapsed, \
-             max_server_delay, attempt_timeout, repeatable, rate_limit, delay_headers, quota_headers, budget, guards, endpoints, base, factor, cap, jitter, \
+             max_server_delay, attempt_timeout, repeatable, on_status, on_code, rate_limit, delay_headers, quota_headers, budget, guards, endpoints, base, factor, cap, jitter, \
              randomisation, clamp_jitter"
                 .into(),
             format!(r#"p.toml:12: stock.profile must be one of {profiles}, but it is "strype"; did you mean `stripe`?"#),
@@ -215,7 +215,7 @@ fn words_that_are_none() {
         (
             "constant:factor=2",
             "factor is not known here; known: profile, schedule, max_attempts, max_elapsed, max_server_delay, \
-             attempt_timeout, repeatable, rate_limit, delay_headers, quota_headers, budget, guards, endpoints, base, jitter, randomisation",
+             attempt_timeout, repeatable, on_status, on_code, rate_limit, delay_headers, quota_headers, budget, guards, endpoints, base, jitter, randomisation",
         ),
         ("stripe:cap=1s", "cap belongs to a `schedule`, and here the profile's is used"),
         (

@@ -2,7 +2,7 @@
 
 use boon::{Compiler, Schemas};
 use reattempt_policy_file::reader::{Document, Format};
-use reattempt_policy_file::schema;
+use reattempt_policy_file::{fields_page, schema};
 use serde_json::{Value, json};
 
 /// Returns the problems that the schema finds in a document, as a text.
@@ -27,6 +27,29 @@ fn schema_file_is_current() {
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(written == schema(), "{path}: run the test with REATTEMPT_WRITE=1");
+}
+
+/// `REATTEMPT_WRITE=1 cargo test -p reattempt-policy-file field_page` writes the page.
+#[test]
+fn field_page_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/fields.md");
+    if std::env::var_os("REATTEMPT_WRITE").is_some() {
+        std::fs::write(path, fields_page()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == fields_page(), "{path}: run the test with REATTEMPT_WRITE=1");
+}
+
+/// Each example of a guard on the page is accepted.
+#[test]
+fn examples_of_guards_are_accepted() {
+    let page = fields_page();
+    let examples: Vec<_> = page.lines().filter_map(|line| line.split("| `guards = ").nth(1)).collect();
+    assert!(examples.len() > 30, "{examples:?}");
+    for example in examples {
+        let text = format!("[p]\nguards = {}\n", example.trim_end_matches("` |"));
+        Document::read(&text, Format::Toml).unwrap();
+    }
 }
 
 /// Every example of the documentation is accepted by the reader and by the schema.
@@ -68,7 +91,9 @@ fn every_field_is_accepted_by_both() {
         json!({ "p": { "budget": "fleet" } }),
         json!({ "p": { "guards": ["breaker", "counting:probes=2", "rate-limit:rate=5,burst=1", "bulkhead:limit=8",
             "aimd:backoff=0.9,least=1,most=9,initial=3", "vegas", "gradient2", "throttle:multiplier=2,window=1m", "pause:longest=1h,spread=2s"] } }),
-        json!({ "p": { "rate_limit": true, "delay_headers": ["x-cooldown"], "quota_headers": ["x-left x-reset"] } }),
+        json!({ "p": { "rate_limit": true, "delay_headers": ["x-cooldown"], "quota_headers": ["x-left x-reset"],
+            "on_status": ["501 retry", "429  return", "202 pending", "503 not-processed"],
+            "on_code": ["ABORTED retry", "UNAVAILABLE return"] } }),
         json!({ "default": { "max_attempts": 1 } }),
         json!({ "default": "p", "p": {}, "never_retry": false, "routes": [
             { "policy": "p", "destination": "https://a:1", "method": "GET", "path": "/" },

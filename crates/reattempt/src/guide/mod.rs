@@ -17,6 +17,7 @@
 //! | [`own_client`] | your own client type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
 //! | [`server_hints`] | what servers say: waits, quotas, pauses for all calls, polling, and each service in one table | tower 0.5 |
+//! | [`lost_answers`] | writes whose answer was lost: 412, 409 and 404 after a retry; other limits for some failures | tower 0.5 |
 //! | [`policy_files`] | policies from a file, which operators can change while the program runs, with a separate crate | tower 0.5 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
 //! | [`runtimes`] | `retry()` in runtimes other than tokio, and on wasm | async-io 2 |
@@ -47,6 +48,9 @@ pub mod hyper {}
 
 #[doc = include_str!("logs.md")]
 pub mod logs {}
+
+#[doc = include_str!("lost_answers.md")]
+pub mod lost_answers {}
 
 #[doc = include_str!("own_client.md")]
 pub mod own_client {}

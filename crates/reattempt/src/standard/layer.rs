@@ -7,6 +7,7 @@ use reattempt_core::guard::Guard;
 use reattempt_core::{Budget, Combined, ConfigError, Recommended, Schedule, Warning};
 use reattempt_engine::error::BoxedError;
 use reattempt_engine::hedge::HedgePolicy;
+use reattempt_engine::protocol::RequestProtocol;
 use reattempt_engine::{Http, RetryPolicy};
 use reattempt_fallback::FallbackLayer;
 use reattempt_guard::{GuardLayer, Guarded};
@@ -219,6 +220,20 @@ impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
         let guards = self.guards.protocol(|_| policy.shared_protocol());
         let Self { times, outer, inner, inner_warnings, .. } = self;
         StandardLayer { policy, guards, times, outer, inner, inner_warnings }
+    }
+}
+
+impl<G, P, Backoff, B, Mode, O, I> StandardLayer<G, RetryPolicy<P, Backoff, B, Mode>, O, I>
+where
+    G: Guard,
+    P: RequestProtocol + Clone,
+    Backoff: Schedule + Clone,
+    B: Budget + Clone,
+{
+    /// Sets the maximum number of attempts, including the first. It is [`RetryPolicy::max_attempts`] of the stack's
+    /// policy. [`retry`](StandardLayer::retry) replaces the whole policy.
+    pub fn max_attempts(self, attempts: impl Into<Option<u32>>) -> Self {
+        Self { policy: self.policy.max_attempts(attempts), ..self }
     }
 }
 

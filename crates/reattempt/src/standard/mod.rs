@@ -54,7 +54,7 @@
 //! use reattempt::standard::StandardLayer;
 //! use tower::ServiceBuilder;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn main() -> Result<(), tower::BoxError> {
 //! let servers = Endpoints::urls(["http://eu.example/api", "http://us.example/api"])?;
 //! let client = ServiceBuilder::new()
 //!     .layer(StandardLayer::http().endpoints(servers).checked()?)
@@ -81,7 +81,7 @@
 //! use reattempt::standard::StandardLayer;
 //! use tower::{Layer, ServiceBuilder};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn main() -> Result<(), tower::BoxError> {
 //! # type Body = ReplayBody<Full<bytes::Bytes>>;
 //! # // The guide has the client that connects to one address.
 //! # let client_to = |_: SocketAddr| Client::builder(TokioExecutor::new()).build_http::<Body>();

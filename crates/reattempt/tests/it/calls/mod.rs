@@ -9,6 +9,7 @@ mod classifying;
 mod cloned;
 mod confirming;
 mod credentials;
+mod deadline_header;
 mod deadlines;
 mod draining;
 mod errors;

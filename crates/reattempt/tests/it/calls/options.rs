@@ -1,11 +1,13 @@
 //! Tests of overrides for one call, from the request and from the handle.
 
+use std::future::ready;
 use std::io::ErrorKind::ConnectionReset;
 
 use http::StatusCode;
-use reattempt::RetryLayer;
 use reattempt::classify::Outcome;
 use reattempt::report::ReportSlot;
+use reattempt::standard::StandardLayer;
+use reattempt::{RetryLayer, retry};
 use reattempt_core::{Failure, FailureKind, SharedSchedule, StopReason, Verdict};
 use reattempt_schedule_fixed::{Constant, Linear};
 use tower::{Layer, ServiceExt};
@@ -199,4 +201,23 @@ async fn status_and_classifiers_coexist() {
     let mine = options().on_status(http::StatusCode::NOT_FOUND, transient(404)).classify(on(409));
     assert_eq!(client.oneshot(get().with(mine)).await.unwrap().status(), 410);
     assert_eq!(server.count(), 3);
+}
+
+/// The number of attempts has the same meaning wherever it is set.
+#[tokio::test(start_paused = true)]
+async fn attempts_in_every_spelling() {
+    let server = Server::statuses([503]);
+    RetryLayer::new(policy().max_retries(1)).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(server.count(), 2);
+    StandardLayer::http().max_attempts(2).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!(server.count(), 4);
+    assert_eq!(policy().max_retries(u32::MAX).limits().max_attempts, u32::MAX);
+
+    let mut tries = 0;
+    let operation = || {
+        tries += 1;
+        ready(Err::<(), _>("down"))
+    };
+    retry(Constant::immediate(), operation).max_attempts(2).await.unwrap_err();
+    assert_eq!(tries, 2);
 }

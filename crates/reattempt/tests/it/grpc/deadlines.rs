@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
+use reattempt::guard::{GuardLayer, Limit, RateLimit};
 use reattempt::hedge::HedgePolicy;
 use reattempt::report::ReportSlot;
 use reattempt::retry::AttemptContext;
@@ -89,6 +90,19 @@ async fn dl_2_also_when_a_hook_has_taken_time() {
     RetryLayer::new(slow).layer(server.clone()).oneshot(call_within("1S")).await.unwrap();
     let told: Vec<_> = server.fields("grpc-timeout").iter().map(left).collect();
     assert_eq!(told, [800, 600]);
+}
+
+// DL-2
+#[tokio::test(start_paused = true)]
+async fn dl_2_also_when_a_guard_makes_it_wait() {
+    let server = GrpcServer::at_once(|_| trailers_only(Code::Ok));
+    let guarded = GuardLayer::grpc(RateLimit::new(Limit::every(ms(300)), 1)).layer(server.clone());
+    let client = RetryLayer::new(policy(0)).layer(guarded);
+    for timeout in ["1S", "1S"] {
+        client.clone().oneshot(call_within(timeout)).await.unwrap();
+    }
+    let told: Vec<_> = server.fields("grpc-timeout").iter().map(left).collect();
+    assert_eq!(told, [1000, 700]);
 }
 
 // DL-3

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
 use http_body_util::Empty;
-use reattempt::grpc::inbound_deadline::InboundDeadlineLayer;
+use reattempt::deadline::InboundDeadlineLayer;
 use reattempt::{Deadline, RetryLayer};
 use reattempt_grpc::{Code, parse_grpc_timeout};
 use tokio::time::sleep;
@@ -32,7 +32,7 @@ async fn inbound_deadline_reaches_every_attempt() {
             Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
         }
     });
-    let server = InboundDeadlineLayer.layer(handler);
+    let server = InboundDeadlineLayer::grpc().layer(handler);
     let inbound = Request::builder().header("grpc-timeout", "1S").body(()).unwrap();
     server.clone().oneshot(inbound).await.unwrap();
     server.oneshot(Request::new(())).await.unwrap();
@@ -59,7 +59,7 @@ async fn inbound_field_only_shortens() {
         (b"\xff\xff", own),
         (&[b'9'; 100_000], own),
     ] {
-        let server = InboundDeadlineLayer.layer(service_fn(async |inbound: Request<()>| {
+        let server = InboundDeadlineLayer::grpc().layer(service_fn(async |inbound: Request<()>| {
             Ok::<_, Infallible>(inbound.extensions().get::<Deadline>().copied())
         }));
         let mut inbound = Request::builder().header("grpc-timeout", field).body(()).unwrap();

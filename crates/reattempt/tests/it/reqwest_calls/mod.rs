@@ -3,14 +3,16 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::Response;
 use reattempt::classify::Outcome;
+use reattempt::deadline::DeadlineHeader;
 use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
 use reattempt::standard::StandardLayer;
-use reattempt::{CallOptions, Http, Report, ReqwestExt, Retry, RetryBudget, RetryLayer, RetryPolicy};
+use reattempt::{CallOptions, Deadline, Http, Report, ReqwestExt, Retry, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
@@ -313,4 +315,22 @@ async fn rules_and_untrusted_keys_of_reqwest() {
         client.oneshot(keyed(&server.url(path))).await.unwrap();
         assert_eq!(seen(&server).len(), attempts, "{path}, {trusted}");
     }
+}
+
+// DL-2
+#[tokio::test]
+async fn reqwest_attempts_carry_what_is_left() {
+    let server = scripted([answer(503), answer(503), answer(200)]).await;
+    let policy = policy().deadline_header(DeadlineHeader::milliseconds("x-left-ms".parse().unwrap()));
+    let client = retried(policy, redirect::Policy::none());
+    client.clone().oneshot(request("POST", &server.url("/"))).await.unwrap();
+    let options = CallOptions::new().deadline(Deadline::after(Duration::from_secs(60)));
+    let mut call = request("GET", &server.url("/"));
+    call.headers_mut().insert("x-left-ms", "99000".parse().unwrap());
+    client.with_options(options).oneshot(call).await.unwrap();
+    let arrivals = server.ledger().arrivals();
+    let left: Vec<_> = arrivals.iter().map(|arrival| arrival.headers.get("x-left-ms")).collect();
+    let [None, Some(first), Some(second)] = &left[..] else { panic!("{left:?}") };
+    let millis = |value: &http::HeaderValue| value.to_str().unwrap().parse::<u64>().unwrap();
+    assert!(millis(first) <= 60_000 && millis(second) <= millis(first), "{left:?}");
 }

@@ -1,0 +1,7 @@
+//! Unlimited attempts.
+
+use reattempt::RetryPolicy;
+
+fn main() {
+    let _ = RetryPolicy::http().max_attempts(None);
+}
