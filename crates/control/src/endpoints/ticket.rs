@@ -46,7 +46,7 @@ impl<T> EndpointTicket<T> {
         Self { endpoint, head: None }
     }
 
-    /// Returns the endpoint's id, for the call's [`Trail`].
+    /// Returns the endpoint's id, for the call's [`Trail`](super::Trail).
     #[inline]
     pub fn id(&self) -> EndpointId {
         self.endpoint.named.id
