@@ -3,6 +3,7 @@
 //! This is the only list of them. Every `validate` and `checked` of a client, the reader of policy files and
 //! `lab check` ask it.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -108,10 +109,9 @@ impl Combined {
     fn unpaid_attempts(&self) -> Option<Warning> {
         let (limits, granted) = self.limits.zip(self.granted_retries)?;
         let (attempts, granted) = (limits.max_attempts, granted.saturating_add(1));
-        (attempts > granted && attempts != u32::MAX).then(|| {
-            let value = format_args!("{attempts}, and the budget grants {granted} while no call succeeds");
-            Warning::new("max_attempts", value, "as many as the budget grants")
-        })
+        let value = format!("{attempts}, and the budget grants {granted} while no call succeeds");
+        (attempts > granted && attempts != u32::MAX)
+            .then(|| Warning::new("max_attempts", value, "as many as the budget grants"))
     }
 }
 
