@@ -1,7 +1,7 @@
 //! The pairs of settings that contradict each other.
 //!
-//! This is the only list of them. Every `validate` and `checked` of a client, the reader of policy files and
-//! `lab check` ask it.
+//! Every `validate` and `checked` of a client, the reader of policy files and `lab check` ask this one list. What a
+//! schedule knows of its limits, and a guard of its own settings, stays in their `validate`, which the same callers ask.
 
 use alloc::format;
 use alloc::vec::Vec;
