@@ -1,7 +1,8 @@
 //! The pairs of settings that contradict each other.
 //!
 //! Every `validate` and `checked` of a client, the reader of policy files and `lab check` ask this one list. What a
-//! schedule knows of its limits, and a guard of its own settings, stays in their `validate`, which the same callers ask.
+//! schedule knows of its limits, and a guard of its own settings, stays in their `validate`, which the same callers
+//! ask.
 
 use alloc::format;
 use alloc::vec::Vec;
