@@ -252,9 +252,8 @@ fn field_before(text: &str) -> Option<String> {
     if !value.is_empty() && (!value.starts_with('[') || value.contains([']', '{', '\n'])) {
         return None;
     }
-    let key = key.trim_end();
-    let start = key.rfind(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '"'));
-    let name = &key[start.map_or(0, |start| start + 1)..];
+    let is_outside = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '"');
+    let name = key.trim_end().rsplit(is_outside).next()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 

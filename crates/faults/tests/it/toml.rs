@@ -107,6 +107,8 @@ fn wrong_scripts_are_named_with_their_place() {
         ("step = [{ fault = \"hang\", from-ms = -5 }]", Some("from-ms")),
         ("[[step]]\nfault = \"hiccup\"", Some("fault")),
         ("[[step]]\ntimes = 3", None),
+        // What stands before the name is longer than a byte.
+        ("\u{feff}W=A", Some("W")),
     ] {
         let error = Script::<ServiceFault>::from_toml(text).unwrap_err();
         assert_eq!(error.field(), field, "{text}: {error}");
