@@ -16,17 +16,17 @@ use reattempt_guard::wall::Shared;
 use tower_service::Service;
 
 use super::Endpoints;
-use super::future::ResponseFuture;
+use super::future::{ResponseFuture, send_to_client};
 use super::guard::EndpointGuard;
 use super::handle::EndpointsHandle;
-use super::on_demand::send_to_client;
 use super::source::Source;
 
 /// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///
-/// The client is always ready. Each call picks an endpoint, waits until a clone of the endpoint's client is ready, and
-/// sends the request. A client that is ready but unused reserves no connection and no permit of an inner client. An
-/// error from an inner client's `poll_ready` is an outcome like any other.
+/// The client is always ready. Each call picks an endpoint, and sends the request through a clone of the endpoint's
+/// client. If the clone is not ready at once, the client of another endpoint is asked too, and the call waits for the
+/// first of the two. A client that is ready but unused reserves no connection and no permit of an inner client. An
+/// error from an inner client's `poll_ready` is an outcome like any other, unless the other client is still asked.
 ///
 /// Clones share the endpoints. Requests are not rewritten. `Host`, `:authority` and the TLS server name depend on the
 /// inner client.
@@ -87,7 +87,7 @@ where
 {
     type Response = P::Guarded<EndpointGuard<C>>;
     type Error = Mode::Error;
-    type Future = ResponseFuture<C, Req, C::Future, P, Mode>;
+    type Future = ResponseFuture<C, Req, C::Future, C::Error, P, Mode>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Mode::Error>> {
         Poll::Ready(Ok(()))
@@ -101,7 +101,7 @@ where
                 return ResponseFuture::waiting(Arc::clone(&self.shared), request);
             }
         }
-        ResponseFuture::sent(send_to_client(&self.shared, request))
+        send_to_client(&self.shared, request)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
@@ -12,19 +12,20 @@ use reattempt_engine::Deadline;
 use reattempt_engine::error::ErrorMode;
 use reattempt_engine::protocol::ReadRequest;
 use reattempt_engine::wall::clock::{Instant, sleep_until};
-use reattempt_engine::wall::frame::Late;
+use reattempt_engine::wall::frame::{Frame, Late};
 use reattempt_engine::wall::{Impatient, Testimony, attempt_terms, clock};
-use reattempt_guard::OwnEnd;
 use reattempt_guard::contract::GuardOutcome;
 use reattempt_guard::handle::now;
 use reattempt_guard::wall::Shared;
+use reattempt_guard::{OwnEnd, Pass};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::guard::{EMPTY, EndpointGuard};
-use super::on_demand::{Sent, send_to_client};
+use super::guard::{EMPTY, EndpointGuard, Picked};
+use super::race::{Contender, Race};
+use super::send::{Admitted, Sent, admit};
 
 /// The maximum wait for the first endpoints.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -36,20 +37,20 @@ pin_project! {
     /// Dropping the future cancels the attempt. Nothing is then recorded for the endpoint, unless a layer's time limit
     /// dropped the attempt.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<C, Req, F, P, Mode>
+    pub struct ResponseFuture<C, Req, F, E, P, Mode>
     where
         C: Send,
         C: Sync,
         C: 'static,
     {
         #[pin]
-        state: State<C, Req, F, P, Mode>,
+        state: State<C, Req, F, E, P, Mode>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<C, Req, F, P, Mode>
+    enum State<C, Req, F, E, P, Mode>
     where
         C: Send,
         C: Sync,
@@ -57,6 +58,7 @@ pin_project! {
     {
         // Taken when the wait ends.
         Waiting { waiting: Option<Box<Waiting<C, Req, P>>> },
+        Racing { race: Box<Race<C, Req, E, P>> },
         Sent { #[pin] attempt: Sent<C, Req, F, P, Mode> },
     }
 }
@@ -86,9 +88,39 @@ where
     Sent::not_sent(end)
 }
 
-impl<C: Send + Sync + 'static, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mode> {
+/// Picks an endpoint, and sends a request through a clone of its client if that is ready. Otherwise, another endpoint
+/// is asked too.
+#[inline]
+pub(super) fn send_to_client<C, Req, P, Mode>(
+    shared: &Arc<Shared<EndpointGuard<C>, P>>,
+    request: Req,
+) -> ResponseFuture<C, Req, C::Future, C::Error, P, Mode>
+where
+    C: Service<Req> + Clone + Send + Sync + 'static,
+    P: ReadRequest<Req>,
+{
+    let Admitted { picked: Picked { ticket, pick }, arrival, terms } = match admit(shared, &request) {
+        Ok(admitted) => admitted,
+        Err(end) => return ResponseFuture::sent(Sent::not_sent(end)),
+    };
+    let mut client = ticket.service().clone();
+    let readiness = client.poll_ready(&mut Context::from_waker(Waker::noop()));
+    let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
+    let error = match readiness {
+        Poll::Ready(Ok(())) => {
+            Frame::picked(pick);
+            return ResponseFuture::sent(Sent::sent(pass, client.call(request)));
+        }
+        Poll::Ready(Err(error)) => Some(error),
+        Poll::Pending => None,
+    };
+    let race = Race::begin(shared, request, &arrival, Contender::new(pass, pick, client, error));
+    ResponseFuture { state: State::Racing { race: Box::new(race) } }
+}
+
+impl<C: Send + Sync + 'static, Req, F, E, P, Mode> ResponseFuture<C, Req, F, E, P, Mode> {
     #[inline]
-    pub(super) fn sent(attempt: Sent<C, Req, F, P, Mode>) -> Self {
+    fn sent(attempt: Sent<C, Req, F, P, Mode>) -> Self {
         Self { state: State::Sent { attempt } }
     }
 
@@ -96,7 +128,6 @@ impl<C: Send + Sync + 'static, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mod
     #[cold]
     pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, P>>, request: Req) -> Self
     where
-        C: Service<Req, Future = F> + Clone,
         P: ReadRequest<Req>,
     {
         let discovery = &shared.guard.discovery;
@@ -148,7 +179,7 @@ where
     }
 }
 
-impl<C, Req, P, Mode> Future for ResponseFuture<C, Req, C::Future, P, Mode>
+impl<C, Req, P, Mode> Future for ResponseFuture<C, Req, C::Future, C::Error, P, Mode>
 where
     C: Service<Req> + Clone + Send + Sync + 'static,
     P: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, Mode>,
@@ -166,20 +197,24 @@ where
                     let Poll::Ready(found) = waiting.poll_answer(cx) else { return Poll::Pending };
                     let Some(waiting) = place.take() else { return Poll::Pending };
                     let Waiting { shared, request, frame, .. } = *waiting;
-                    let attempt = match found {
+                    let sent = match found {
                         Ok(()) => frame.send(|| send_to_client(&shared, request)),
-                        Err(end) => not_sent(&request, end),
+                        Err(end) => Self::sent(not_sent(&request, end)),
                     };
-                    this.state.set(State::Sent { attempt });
+                    this.state.set(sent.state);
                 }
+                StateProjection::Racing { race } => match ready!(race.poll_sent(cx)) {
+                    Ok(attempt) => this.state.set(State::Sent { attempt }),
+                    Err(over) => return Poll::Ready(over),
+                },
             }
         }
     }
 }
 
-impl<C: Send + Sync + 'static, Req, F, P, Mode> fmt::Debug for ResponseFuture<C, Req, F, P, Mode> {
+impl<C: Send + Sync + 'static, Req, F, E, P, Mode> fmt::Debug for ResponseFuture<C, Req, F, E, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waits = matches!(self.state, State::Waiting { .. });
+        let waits = !matches!(self.state, State::Sent { .. });
         f.debug_struct("ResponseFuture").field("waits", &waits).finish_non_exhaustive()
     }
 }

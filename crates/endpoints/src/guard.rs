@@ -75,46 +75,55 @@ impl<T> EndpointGuard<T> {
         user_code::notify(|| observers.iter().for_each(|observer| observer(event)));
     }
 
-    /// Picks an endpoint that the call has not tried, and records the pick for the outer retry layer. If no frame gets
-    /// it, a request with a `key` stays in the tier that the key was sent to.
+    /// Picks an endpoint that the call has not tried. If no frame gets the pick, a request with a `key` stays in the
+    /// tier that the key was sent to.
     #[inline]
-    pub(super) fn pick<'a>(
-        &self,
-        arrival: &Arrival<'_>,
-        key: impl FnOnce() -> Option<&'a [u8]>,
-    ) -> Admit<EndpointTicket<T>> {
-        let picked = match Frame::is_hidden() && self.set.is_tiered() {
+    pub(super) fn pick<'a>(&self, arrival: &Arrival<'_>, key: impl FnOnce() -> Option<&'a [u8]>) -> Option<Picked<T>> {
+        match Frame::is_hidden() && self.set.is_tiered() {
             true => self.pick_hidden(arrival, key()),
             // A first attempt has no trail, so it neither makes nor copies one.
             false => {
                 let trail = Frame::trail();
                 self.pick_after(trail.as_ref().unwrap_or(const { &Trail::new() }), arrival)
             }
-        };
-        picked.map_or(Admit::Refused(EMPTY), |pick| {
-            self.notify_all(pick.events);
-            Admit::Admitted(pick.ticket)
-        })
+        }
     }
 
-    fn pick_after(&self, trail: &Trail, arrival: &Arrival<'_>) -> Option<Pick<T>> {
-        let pick = self.set.pick(trail, arrival.now, &mut OfThread)?;
-        let stays = trail.tier().is_some();
-        Frame::picked(frame::Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tier: pick.tier, stays });
-        Some(pick)
+    fn pick_after(&self, trail: &Trail, arrival: &Arrival<'_>) -> Option<Picked<T>> {
+        let Pick { ticket, elsewhere, tier, events, .. } = self.set.pick(trail, arrival.now, &mut OfThread)?;
+        self.notify_all(events);
+        let pick = frame::Pick { id: ticket.id(), elsewhere, tier, stays: trail.tier().is_some() };
+        Some(Picked { ticket, pick })
     }
 
     #[cold]
-    fn pick_hidden(&self, arrival: &Arrival<'_>, key: Option<&[u8]>) -> Option<Pick<T>> {
+    fn pick_hidden(&self, arrival: &Arrival<'_>, key: Option<&[u8]>) -> Option<Picked<T>> {
         let (key, mut trail) = (key.map(|key| self.keys.of(key)), Trail::new());
         if let Some(tier) = key.as_ref().and_then(TierOfKey::tier) {
             trail.stay_in(tier);
         }
-        let pick = self.pick_after(&trail, arrival)?;
-        if let Some((key, tier)) = key.zip(pick.tier) {
+        let picked = self.pick_after(&trail, arrival)?;
+        if let Some((key, tier)) = key.zip(picked.pick.tier) {
             key.sent_to(tier.id);
         }
-        Some(pick)
+        Some(picked)
+    }
+
+    /// Picks an endpoint that may be ready before `first`, and that the call has not tried either.
+    //
+    #[cold]
+    pub(super) fn pick_rival(&self, first: &frame::Pick, arrival: &Arrival<'_>) -> Option<Picked<T>> {
+        let mut trail = Frame::trail().unwrap_or_default();
+        trail.push(first.id);
+        if Frame::is_hidden()
+            && let Some(tier) = first.tier
+        {
+            // The request's key may already be known as that tier's.
+            trail.stay_in(tier.id);
+        }
+        let mut rival = self.pick_after(&trail, arrival)?;
+        (rival.pick.elsewhere, rival.pick.stays) = (true, first.stays);
+        (!trail.contains(rival.pick.id)).then_some(rival)
     }
 
     #[inline]
@@ -135,6 +144,21 @@ impl<T> EndpointGuard<T> {
     }
 }
 
+/// The endpoint of an attempt, with what the outer retry layer gets to know.
+pub(super) struct Picked<T> {
+    pub(super) ticket: EndpointTicket<T>,
+    pub(super) pick: frame::Pick,
+}
+
+impl<T> Picked<T> {
+    /// Records the pick for the outer retry layer.
+    #[inline]
+    fn record(self) -> EndpointTicket<T> {
+        Frame::picked(self.pick);
+        self.ticket
+    }
+}
+
 /// The refusal of an attempt if there is no endpoint.
 pub(super) const EMPTY: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::Empty);
 
@@ -143,7 +167,7 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
 
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
-        self.pick(arrival, || None)
+        self.pick(arrival, || None).map_or(Admit::Refused(EMPTY), |picked| Admit::Admitted(picked.record()))
     }
 
     #[inline]

@@ -56,6 +56,9 @@
 //! endpoints are out. Outcomes are classified as they are for [guards](reattempt_guard). A fault of this machine,
 //! such as a lack of free ports, is not a failure of the endpoint.
 //!
+//! If the picked endpoint's client is not ready at once, another endpoint's is asked too, and the one that is ready
+//! first sends the request.
+//!
 //! # Tiers
 //!
 //! A call is sent to a later tier if it has tried two endpoints of the earlier tier, or all that are in service there.
@@ -111,8 +114,8 @@ mod layer;
 mod look_up;
 #[cfg(feature = "opentelemetry")]
 pub mod metrics;
-mod on_demand;
 mod place;
+mod race;
 mod random;
 mod rewrite;
 mod send;
@@ -131,7 +134,6 @@ pub use guard::EndpointGuard;
 pub use handle::EndpointsHandle;
 pub use layer::{EndpointsLayer, Urls};
 pub use look_up::{ByClosure, ByTtl, Dns, Every, LookUp};
-pub use on_demand::OnDemand;
 pub use place::Keyed;
 pub use random::seed_picks;
 pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView, Place};

@@ -1,55 +1,52 @@
-//! The function that sends every attempt to its endpoint.
+//! The pick of an attempt's endpoint, and the client of several base URLs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use reattempt_control::EndpointTicket;
-use reattempt_core::guard::{Admit, Arrival};
+use reattempt_core::guard::Arrival;
 use reattempt_engine::classify::{IDEMPOTENCY_KEY, RequestView};
 use reattempt_engine::protocol::ReadRequest;
-use reattempt_engine::wall::{Testimony, arrived, attempt_terms};
+use reattempt_engine::wall::frame::Frame;
+use reattempt_engine::wall::{AttemptTerms, Testimony, arrived, attempt_terms};
 use reattempt_guard::contract::ResponseFuture;
 use reattempt_guard::wall::Shared;
 use reattempt_guard::{OwnEnd, Pass};
 use tower_service::Service;
 
 use super::base_url::{BaseUrl, has_dots};
-use super::guard::{EMPTY, EndpointGuard};
+use super::guard::{EMPTY, EndpointGuard, Picked};
 use super::rewrite::Rewrite;
 use super::{EndpointsError, ForeignHosts};
 
-/// Picks an endpoint and sends a request to it by calling `send`.
+/// The future of a call that was sent to its endpoint.
+pub(super) type Sent<C, Req, F, P, Mode> = ResponseFuture<C, Req, F, EndpointGuard<C>, P, Mode>;
+
+/// An attempt whose endpoint was picked.
+pub(super) struct Admitted<T> {
+    pub(super) picked: Picked<T>,
+    pub(super) arrival: Arrival<'static>,
+    pub(super) terms: Option<Box<AttemptTerms>>,
+}
+
+/// Picks an endpoint for a request.
 #[inline]
-pub(super) fn send_to_endpoint<S, Req, F, T, P, Mode>(
-    shared: &Arc<Shared<EndpointGuard<T>, P>>,
-    request: Req,
-    send: impl FnOnce(&EndpointTicket<T>, Req) -> Result<F, EndpointsError>,
-) -> ResponseFuture<S, Req, F, EndpointGuard<T>, P, Mode>
+pub(super) fn admit<Req, T, P>(shared: &Shared<EndpointGuard<T>, P>, request: &Req) -> Result<Admitted<T>, OwnEnd>
 where
     T: Send + Sync + 'static,
     P: ReadRequest<Req>,
 {
-    let (deadline, mut terms) = attempt_terms(&shared.protocol, P::view(&request));
+    let (deadline, mut terms) = attempt_terms(&shared.protocol, P::view(request));
     let mut arrival = Arrival::new("", arrived(&mut terms).since_epoch());
     arrival.latest = deadline.map(|deadline| deadline.instant().since_epoch());
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
-        return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
+        return Err(OwnEnd::Late(Duration::ZERO));
     }
-    match shared.guard.pick(&arrival, || key_of(P::view(&request))) {
-        Admit::Admitted(ticket) => {
-            let attempt = match send(&ticket, request) {
-                Ok(attempt) => attempt,
-                // Dropping the ticket ends it as unsent.
-                Err(error) => return ResponseFuture::not_sent(OwnEnd::Unwritable(error.into())),
-            };
-            let pass = Pass::new(Arc::clone(shared), ticket, &arrival, terms);
-            ResponseFuture::sent(pass, attempt)
-        }
-        // A set of endpoints never returns `Waiting`.
-        Admit::Waiting(_) | Admit::Refused(_) => {
-            Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
-            ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
+    match shared.guard.pick(&arrival, || key_of(P::view(request))) {
+        Some(picked) => Ok(Admitted { picked, arrival, terms }),
+        None => {
+            Testimony::of(P::view(request)).iter().for_each(Testimony::refuse);
+            Err(OwnEnd::Refused(EMPTY))
         }
     }
 }
@@ -85,17 +82,19 @@ where
             }
         },
     };
-    let mut is_sent = false;
-    let future = send_to_endpoint(shared, request, |ticket, mut request| {
-        request.rewrite(prefix, ticket.service())?;
-        is_sent = true;
-        Ok(inner.call(request))
+    let sent = admit(shared, &request).and_then(|Admitted { picked, arrival, terms }| {
+        Frame::picked(picked.pick);
+        let mut request = request;
+        // If this fails, dropping the ticket ends it as unsent.
+        request.rewrite(prefix, picked.ticket.service()).map_err(|error| OwnEnd::Unwritable(error.into()))?;
+        let attempt = inner.call(request);
+        Ok(ResponseFuture::sent(Pass::new(Arc::clone(shared), picked.ticket, &arrival, terms), attempt))
     });
-    if !is_sent {
+    sent.unwrap_or_else(|end| {
         // Drops the instance that is ready.
         *inner = inner.clone();
-    }
-    future
+        ResponseFuture::not_sent(end)
+    })
 }
 
 impl EndpointGuard<BaseUrl> {

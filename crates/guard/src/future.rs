@@ -17,7 +17,7 @@ use reattempt_engine::wall::{CutOff, Testimony, clock};
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::judge::judge;
+use super::judge::{judge, judge_error};
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
@@ -219,6 +219,13 @@ impl<S, Req, F, G: Guard, P, Mode> ResponseFuture<S, Req, F, G, P, Mode> {
         Self::of(GuardedState::Sent { pass: Some(pass), attempt, timer: None })
     }
 
+    /// Creates the future of a call that was sent later, with the timer of its time limit.
+    #[doc(hidden)]
+    #[cold]
+    pub fn sent_late(pass: Pass<G, P>, attempt: F, timer: Option<Pin<Box<Sleep>>>) -> Self {
+        Self::of(GuardedState::Sent { pass: Some(pass), attempt, timer })
+    }
+
     /// Creates the future of a call without a guard's decision.
     #[doc(hidden)]
     pub fn passing(attempt: F) -> Self {
@@ -290,9 +297,7 @@ where
                             Ok(P::guarded(response, followed.open, held))
                         }
                         Poll::Ready(Err(error)) => {
-                            let error = Mode::own(error);
-                            let followed = followed(pass.as_mut(), Err(Mode::view(&error)));
-                            let held = if followed.holds { pass.take() } else { None };
+                            let (error, held) = judge_error::<P, _, _, Mode, G>(pass, error);
                             this.state.set(GuardedState::Over);
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
                             Err(error)
@@ -300,17 +305,7 @@ where
                         Poll::Pending => {
                             let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
                             let pass = pass.take();
-                            let server = pass.as_ref().and_then(Pass::server);
-                            // The attempt is cancelled before its end is recorded.
-                            let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
-                            let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
-                            let below = CutOff::drop_attempt(Some(limit), || {
-                                this.state.set(GuardedState::Over);
-                                let unsent = CutOff::had_no_time();
-                                pass.into_iter().for_each(|pass| pass.timed_out(limit, unsent));
-                                CutOff::take_server()
-                            });
-                            P::own_end(OwnEnd::TimedOut { after, server: server.or(below), uploading })
+                            P::own_end(cut_off(pass, after, || this.state.set(GuardedState::Over)))
                         }
                     });
                 }
@@ -321,7 +316,7 @@ where
 }
 
 /// Returns `Ready` once the attempt's time limit has passed, with that limit.
-fn poll_timeout<G: Guard, P>(
+pub fn poll_timeout<G: Guard, P>(
     pass: Option<&Pass<G, P>>,
     timer: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
@@ -330,6 +325,21 @@ fn poll_timeout<G: Guard, P>(
     let Some(timeout) = timeout.filter(|_| clock::has_timer()) else { return Poll::Pending };
     let due = || Box::pin(sleep_until(Instant::now().later(timeout)));
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
+}
+
+/// Ends an attempt that exceeded its time limit `after`. It is dropped by `drop_attempt` before its end is recorded.
+#[cold]
+pub fn cut_off<G: Guard, P>(pass: Option<Pass<G, P>>, after: Duration, drop_attempt: impl FnOnce()) -> OwnEnd {
+    let server = pass.as_ref().and_then(Pass::server);
+    let uploading = pass.as_ref().is_some_and(Pass::is_source_pending);
+    let limit = if uploading { CutOff::Upload } else { CutOff::Attempt };
+    let below = CutOff::drop_attempt(Some(limit), || {
+        drop_attempt();
+        let unsent = CutOff::had_no_time();
+        pass.into_iter().for_each(|pass| pass.timed_out(limit, unsent));
+        CutOff::take_server()
+    });
+    OwnEnd::TimedOut { after, server: server.or(below), uploading }
 }
 
 impl<S, Req, F, G: Guard, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode> {

@@ -35,6 +35,20 @@ where
     }
 }
 
+/// Ends an attempt's ticket with its service's error, and returns the layer's error. If the guard holds its place, the
+/// pass is returned too, to be ended once the attempt is dropped.
+pub fn judge_error<P, R, E, Mode, G>(pass: &mut Option<Pass<G, P>>, error: E) -> (Mode::Error, Option<Pass<G, P>>)
+where
+    P: GuardOutcome<R, E, Mode>,
+    Mode: ErrorMode<E>,
+    G: Guard,
+{
+    let error = Mode::own(error);
+    let holds = |pass: &mut Pass<G, P>| judge::<P, R, E, Mode, G>(pass, Err(Mode::view(&error))).holds;
+    let held = if pass.as_mut().is_some_and(holds) { pass.take() } else { None };
+    (error, held)
+}
+
 /// Ends the ticket of an attempt with unusual terms.
 #[inline(never)]
 fn judge_apart<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed

@@ -109,13 +109,18 @@ impl<G: Guard, P> Pass<G, P> {
         self.since = now;
     }
 
+    /// Returns the ticket, until it has ended.
+    pub fn ticket(&self) -> Option<&G::Ticket> {
+        self.ticket.as_ref()
+    }
+
     /// Returns the name of the server that the guard has chosen for the attempt.
     pub(super) fn server(&self) -> Option<Arc<str>> {
         self.shared.guard.server(self.ticket.as_ref()?)
     }
 
-    /// Records that the inner future is polled. From now on, the attempt may have reached the server.
-    pub(super) fn polled(&mut self) {
+    /// Records that the inner service is polled. From now on, the attempt may have reached the server.
+    pub fn polled(&mut self) {
         self.phase = Phase::Sent;
     }
 
@@ -201,7 +206,7 @@ impl<G: Guard, P> Pass<G, P> {
     }
 
     /// Releases the place of an attempt whose body has ended.
-    pub(super) fn over(mut self, end: BodyEnd) {
+    pub fn over(mut self, end: BodyEnd) {
         self.end_ticket(&End::Over(end), now());
     }
 

@@ -24,6 +24,7 @@ mod metrics;
 mod moves;
 mod pauses;
 mod places;
+mod readiness;
 mod secrets;
 mod seen;
 mod standard;
