@@ -12,6 +12,7 @@ use reattempt::protocol::RequestProtocol;
 
 use crate::bodies::Bodies;
 use crate::budget::KillSwitch;
+use crate::changing::{ChangeLock, Changing};
 use crate::error::{ErrorKind, PolicyFileError};
 use crate::event::PolicyFileEvent;
 use crate::follow::{Follow, Follower};
@@ -55,7 +56,7 @@ struct Shared {
     switch: KillSwitch,
     /// Held during a change, so that all followers apply changes in the same order. The state's own lock is held only
     /// briefly, so that the program's callbacks can read the handle.
-    changing: Mutex<()>,
+    changing: ChangeLock,
     state: Mutex<Inner>,
     bodies: Bodies,
     pause: Arc<Pause>,
@@ -103,7 +104,7 @@ impl PolicyFile {
         let inner = Inner { document, states, followers: Vec::new(), tried: Ok(bytes), error: None };
         let (path, pause) = (path.to_owned(), Arc::new(Pause::default()));
         let interval = options.interval;
-        let (changing, state) = (Mutex::default(), Mutex::new(inner));
+        let (changing, state) = (ChangeLock::default(), Mutex::new(inner));
         let shared = Arc::new(Shared { path, options, switch, changing, state, bodies, pause });
         if let Some(interval) = interval {
             let (weak, pause) = (Arc::downgrade(&shared), Arc::clone(&shared.pause));
@@ -139,8 +140,8 @@ impl PolicyFile {
 
     /// Creates a layer for any protocol, with settings that a file cannot contain: classifiers, hooks, observers.
     /// `change` is called with each policy in use and its name, when the layer is created and whenever the file
-    /// changes. The name is empty for the library's defaults. `change` may read this handle, but must not reload the
-    /// file or create a layer.
+    /// changes. The name is empty for the library's defaults. `change` may read this handle and create layers. A reload
+    /// in it has no effect.
     ///
     /// ```no_run
     /// use reattempt::grpc::Grpc;
@@ -164,7 +165,7 @@ impl PolicyFile {
         P: RequestProtocol<Errors: 'static> + Clone + Send + Sync + 'static,
     {
         self.shared.forget_dropped_layers();
-        let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.shared.changing.begin();
         let (document, states) = self.shared.in_force();
         let owner = Arc::clone(&self.shared) as _;
         let weak = Arc::downgrade(&self.shared);
@@ -266,7 +267,7 @@ impl Shared {
     ///
     /// No content counts as tried afterwards. The former content therefore turns retries on again if it returns.
     fn switch_on(self: &Arc<Self>) {
-        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Changing::Begun(changing) = self.changing.begin() else { return };
         // A reload may have applied newer content in the meantime.
         let content = disk::read(&self.path);
         if self.has_tried(&content) || !self.turns_retries_off(&content) {
@@ -285,7 +286,7 @@ impl Shared {
     ///
     /// `read` runs while the lock for changes is held, so that older content never replaces newer content.
     fn apply(self: &Arc<Self>, read: impl FnOnce() -> Option<Result<Vec<u8>, ErrorKind>>) {
-        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Changing::Begun(changing) = self.changing.begin() else { return };
         let Some(content) = read().filter(|content| !self.has_tried(content)) else { return };
         let read = content.as_ref().map_err(|kind| (kind.clone(), false));
         let read = read.and_then(|bytes| document(&self.path, bytes, &self.options));

@@ -154,6 +154,7 @@
 mod bodies;
 mod body_layer;
 mod budget;
+mod changing;
 mod disk;
 mod error;
 mod event;

@@ -77,7 +77,7 @@ pub struct Document {
     pub policies: Vec<Policy>,
     /// The routes. The first one that matches a request applies.
     pub routes: Vec<Route>,
-    /// The sections of response bodies. The first one that matches a request applies.
+    /// The sections of response bodies, tried in this order for each attempt. The first one that matches applies.
     pub bodies: Vec<BodySection>,
     /// The endpoints sections.
     pub endpoints: Vec<EndpointsSection>,

@@ -363,6 +363,33 @@ fn waiting_reload_reads_the_latest_content() {
     drop(layer);
 }
 
+/// The function that changes policies may create layers of its own file. A reload in it has no effect, instead of waiting
+/// for itself.
+#[test]
+fn change_may_use_its_own_file() {
+    let folder = Arc::new(Folder::new());
+    folder.write("[a]\n");
+    let (file, _) = load(&folder);
+    let (ends, end) = channel();
+    std::thread::spawn(move || {
+        let (own, shared) = (file.clone(), Arc::clone(&folder));
+        let layer = file.layer_with(Http::new(), move |_, policy| {
+            shared.write("[c]\n");
+            let _layer = own.layer();
+            own.reload().unwrap();
+            policy
+        });
+        assert_eq!(file.names(), ["a"]);
+        folder.write("[b]\n");
+        file.reload().unwrap();
+        assert_eq!(file.names(), ["b"], "the reload in the function has no effect");
+        file.reload().unwrap();
+        ends.send(file.names()).unwrap();
+        drop(layer);
+    });
+    assert_eq!(end.recv_timeout(Duration::from_secs(20)).unwrap(), ["c"]);
+}
+
 fn waits_for(millis: u64) -> RecvTimeoutError {
     let (_sender, never) = channel::<()>();
     never.recv_timeout(Duration::from_millis(millis)).unwrap_err()
