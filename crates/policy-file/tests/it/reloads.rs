@@ -363,8 +363,8 @@ fn waiting_reload_reads_the_latest_content() {
     drop(layer);
 }
 
-/// The function that changes policies may create layers of its own file. A reload in it has no effect, instead of waiting
-/// for itself.
+/// The function that changes policies may create layers of its own file. A reload in it has no effect, instead of
+/// waiting for itself.
 #[test]
 fn change_may_use_its_own_file() {
     let folder = Arc::new(Folder::new());
