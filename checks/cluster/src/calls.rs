@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::{Method, Request};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, interval, sleep};
-use tower::BoxError;
+use tower::{BoxError, Service, ServiceExt};
 
 use crate::client::{Body, text};
 use reattempt_cluster_check::server::CALL;
@@ -17,6 +18,24 @@ use reattempt_cluster_check::tls::NAME;
 /// Sends one call, with its retries, and reads the response.
 pub(crate) type Send = Arc<dyn Fn(Request<Body>) -> Answer + std::marker::Send + Sync>;
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<(), BoxError>> + std::marker::Send>>;
+
+/// Sends calls through a client, which need not be ready.
+pub(crate) fn sender<C, B>(client: C) -> Send
+where
+    C: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: std::marker::Send>,
+    C: Clone + std::marker::Send + Sync + 'static,
+    B: http_body::Body<Error: Into<BoxError>, Data: std::marker::Send> + std::marker::Send,
+{
+    Arc::new(move |request: Request<Body>| {
+        let client = client.clone();
+        Box::pin(async move {
+            let response = client.oneshot(request).await.map_err(Into::into)?;
+            let status = response.status();
+            response.into_body().collect().await.map_err(Into::into)?;
+            if status.is_success() { Ok(()) } else { Err(format!("status {status}").into()) }
+        })
+    })
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

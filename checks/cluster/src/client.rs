@@ -27,17 +27,23 @@ use reattempt_cluster_check::server::CALL;
 pub(crate) type Body = Full<Bytes>;
 
 /// The time for a connection. Its end is proof that no request was sent.
-const CONNECT: Duration = Duration::from_millis(250);
+pub(crate) const CONNECT: Duration = Duration::from_millis(250);
 
 /// The attempts of each call, with the address and the moment at which each was sent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Attempts(Arc<Mutex<HashMap<u64, Vec<Attempt>>>>);
 
-type Attempt = (SocketAddr, Instant);
+pub(crate) type Attempt = (SocketAddr, Instant);
 
 impl Attempts {
     pub(crate) fn of(&self, call: u64) -> Vec<Attempt> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned().unwrap_or_default()
+    }
+
+    /// Returns all attempts that were sent since this moment.
+    pub(crate) fn since(&self, from: Instant) -> Vec<Attempt> {
+        let attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.values().flatten().filter(|(_, sent)| *sent >= from).copied().collect()
     }
 
     fn add(&self, call: u64, address: SocketAddr) {
@@ -56,7 +62,10 @@ pub(crate) struct Maker {
 
 impl Maker {
     /// Makes the client of an address. The name in the request, in TLS and in `Host` is that of the service.
-    pub(crate) fn client_to(&self, address: SocketAddr) -> Node {
+    pub(crate) fn client_to<B>(&self, address: SocketAddr) -> Node<B>
+    where
+        B: http_body::Body<Data: Send> + Send + 'static,
+    {
         let mut connector = HttpConnector::new_with_resolver(Fixed(address));
         connector.enforce_http(false);
         connector.set_nodelay(true);
@@ -90,14 +99,23 @@ impl Service<Name> for Fixed {
 }
 
 /// The client of one address, which notes each attempt.
-#[derive(Debug, Clone)]
-pub(crate) struct Node {
+#[derive(Debug)]
+pub(crate) struct Node<B = ReplayBody<Body>> {
     address: SocketAddr,
     attempts: Attempts,
-    client: Client<HttpsConnector<HttpConnector<Fixed>>, ReplayBody<Body>>,
+    client: Client<HttpsConnector<HttpConnector<Fixed>>, B>,
 }
 
-impl Service<Request<ReplayBody<Body>>> for Node {
+impl<B> Clone for Node<B> {
+    fn clone(&self) -> Self {
+        Self { address: self.address, attempts: self.attempts.clone(), client: self.client.clone() }
+    }
+}
+
+impl<B> Service<Request<B>> for Node<B>
+where
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     type Response = Response<Incoming>;
     type Error = hyper_util::client::legacy::Error;
     type Future = ResponseFuture;
@@ -106,7 +124,7 @@ impl Service<Request<ReplayBody<Body>>> for Node {
         self.client.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<ReplayBody<Body>>) -> ResponseFuture {
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
         if let Some(call) = number(&request) {
             self.attempts.add(call, self.address);
         }

@@ -1,10 +1,13 @@
 //! Five servers as processes, a client over all of them, and the fate of its calls when servers are killed, stopped,
 //! replaced and restarted.
 //!
-//! `reattempt-cluster-check [SCENE…]` runs scenes, by default all. With the word `server` the binary is one server. A
+//! `reattempt-cluster-check [SCENE…]` runs scenes, by default all. With the feature `beside`, `beside [ENVOY]` runs other
+//! clients and an Envoy beside ours. With the word `server` the binary is one server. A
 //! server writes each POST that it carries out into a ledger that all servers share, so the check is against what
 //! happened. Time is real here, because processes are the subject. Every wait has a bound, and its end fails the check.
 
+#[cfg(feature = "beside")]
+mod beside;
 mod calls;
 mod client;
 mod dns;
@@ -28,6 +31,13 @@ async fn main() -> Result<ExitCode, BoxError> {
         && word == "server"
     {
         return server::run(arguments).await.map(|()| ExitCode::SUCCESS);
+    }
+    #[cfg(feature = "beside")]
+    if let [word, envoy @ ..] = &arguments[..]
+        && word == "beside"
+    {
+        let is_well = beside::run(envoy.first().map(AsRef::as_ref)).await?;
+        return Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let mut all_well = true;
     for scene in scenes::chosen(&arguments)? {

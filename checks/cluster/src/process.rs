@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout};
 use tower::BoxError;
 
-use crate::server::{keys, ledger};
+use crate::server::{keys, ledger, requests};
 use crate::tls;
 
 /// The most time in which a process starts or ends.
@@ -138,6 +138,11 @@ impl Cluster {
     pub fn ledger(&self) -> Result<Vec<u64>, BoxError> {
         let text = std::fs::read_to_string(ledger(&self.store))?;
         Ok(text.lines().map(str::parse).collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the number of requests that have reached a server.
+    pub fn requests(&self) -> Result<u64, BoxError> {
+        Ok(std::fs::metadata(requests(&self.store))?.len())
     }
 }
 

@@ -1,18 +1,15 @@
 //! The scenes: what happens to the servers while calls are made.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
-use http_body_util::BodyExt;
-use reattempt::endpoints::{Balanced, Endpoints, EndpointsHandle};
+use reattempt::endpoints::{Balanced, Endpoints, EndpointsHandle, Place};
 use reattempt::{RetryBudget, RetryLayer, RetryPolicy};
 use tokio::time::{Instant, sleep};
 use tower::{BoxError, Layer};
 
-use crate::calls::{Kind, Load, Send, request};
-use crate::client::{Attempts, Body, Maker, Node};
+use crate::calls::{Kind, Load, Send, request, sender};
+use crate::client::{Attempts, Maker, Node};
 use crate::dns::Answer::{Code, Servers, Silence};
 use crate::dns::{Zone, resolve};
 use crate::verdict::Verdict;
@@ -28,9 +25,22 @@ pub(crate) enum Scene {
     Tls,
     TlsFaults,
     Replaced,
+    Zones,
+    WrongAnswer,
+    Canary,
 }
 
-const ALL: [Scene; 6] = [Scene::Faults, Scene::Rolling, Scene::Streams, Scene::Tls, Scene::TlsFaults, Scene::Replaced];
+const ALL: [Scene; 9] = [
+    Scene::Faults,
+    Scene::Rolling,
+    Scene::Streams,
+    Scene::Tls,
+    Scene::TlsFaults,
+    Scene::Replaced,
+    Scene::Zones,
+    Scene::WrongAnswer,
+    Scene::Canary,
+];
 
 /// Returns the scenes with these names, or all.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<Scene>, BoxError> {
@@ -69,6 +79,9 @@ impl Scene {
             Self::Tls => "tls",
             Self::TlsFaults => "tls-faults",
             Self::Replaced => "replaced",
+            Self::Zones => "zones",
+            Self::WrongAnswer => "wrong-answer",
+            Self::Canary => "canary",
         }
     }
 
@@ -86,6 +99,9 @@ impl Scene {
             Self::Replaced => {
                 "each server in turn is replaced by one at another address, as a DNS server answers, which also fails"
             }
+            Self::Zones => "three servers are near and two are far: those that are near are killed, and come back",
+            Self::WrongAnswer => "a DNS server answers with addresses of nobody for 3 s",
+            Self::Canary => "one of five servers should get 5 % of the calls",
         }
     }
 
@@ -97,6 +113,9 @@ impl Scene {
             Self::Tls => over_tls().await,
             Self::TlsFaults => faults(self.name(), true).await,
             Self::Replaced => replaced().await,
+            Self::Zones => zones().await,
+            Self::WrongAnswer => wrong_answer().await,
+            Self::Canary => canary().await,
         }
     }
 }
@@ -129,7 +148,7 @@ async fn faults(name: &str, https: bool) -> Result<Verdict, BoxError> {
 }
 
 async fn rolling() -> Result<Verdict, BoxError> {
-    let mut stage = Stage::listed("rolling", Setup { https: false, work: WORK }, false, RetryBudget::default()).await?;
+    let mut stage = Stage::listed("rolling", PLAIN, false, RetryBudget::default()).await?;
     let load = stage.open();
     for address in stage.cluster.addresses() {
         seconds(0.7).await;
@@ -183,7 +202,7 @@ async fn over_tls() -> Result<Verdict, BoxError> {
 }
 
 async fn replaced() -> Result<Verdict, BoxError> {
-    let cluster = five("replaced", Setup { https: false, work: WORK }).await?;
+    let cluster = five("replaced", PLAIN).await?;
     let zone = Zone::of(cluster.addresses()).await?;
     let server = zone.address();
     let look_up = move || resolve(server);
@@ -213,6 +232,98 @@ async fn replaced() -> Result<Verdict, BoxError> {
     }
     seconds(1.0).await;
     let mut verdict = stage.verdict(load).await?;
+    verdict.expect_no_loss();
+    Ok(verdict)
+}
+
+const PLAIN: Setup = Setup { https: false, work: WORK };
+
+async fn zones() -> Result<Verdict, BoxError> {
+    let cluster = five("zones", PLAIN).await?;
+    let addresses = cluster.addresses();
+    let far: Vec<_> = addresses[3..].to_vec();
+    let is_far = far.clone();
+    let mut stage = Stage::placed(cluster, move |address, place| place.tier(is_far.contains(address).into()))?;
+    let load = stage.open();
+    let share_of_far = |attempts: &Attempts, from: Instant| {
+        let sent = attempts.since(from);
+        let far = sent.iter().filter(|(address, _)| far.contains(address)).count();
+        100 * far / sent.len().max(1)
+    };
+    let began = Instant::now();
+    seconds(1.0).await;
+    let before = share_of_far(&stage.attempts, began);
+    for near in &addresses[..3] {
+        stage.cluster.kill(*near).await?;
+    }
+    seconds(0.5).await;
+    let outage = Instant::now();
+    seconds(2.0).await;
+    let during = share_of_far(&stage.attempts, outage);
+    for near in &addresses[..3] {
+        stage.cluster.start_at(*near).await?;
+    }
+    let handle = &stage.handle;
+    until("all servers are in service again", || handle.view().iter().all(|view| view.out.is_none())).await?;
+    seconds(0.5).await;
+    let back = Instant::now();
+    seconds(1.0).await;
+    let after = share_of_far(&stage.attempts, back);
+    let mut verdict = stage.verdict(load).await?;
+    println!("   {before}, {during} and {after} % of the attempts were far, before, during and after the outage");
+    verdict.expect(before == 0 && after == 0, "calls went far although servers were near");
+    // A server that refuses connections is asked again after 1, 2 and 4 s.
+    verdict.expect(during >= 95, "calls went to dead servers");
+    Ok(verdict)
+}
+
+async fn wrong_answer() -> Result<Verdict, BoxError> {
+    let cluster = five("wrong-answer", PLAIN).await?;
+    let right = cluster.addresses();
+    let zone = Zone::of(right.clone()).await?;
+    let server = zone.address();
+    let maker = maker(&cluster, false)?;
+    let attempts = maker.attempts.clone();
+    let endpoints = Endpoints::look_up(Duration::from_secs(1), move || resolve(server))
+        .keep_absent(Duration::from_secs(30))
+        .connect(move |address| maker.client_to(address));
+    let balanced = endpoints.attempt_timeout(Duration::from_millis(500)).http();
+    let mut stage = Stage::over(cluster, attempts, balanced, RetryBudget::default());
+    // Servers that have ended leave ports at which nobody listens.
+    let mut nobody = Vec::new();
+    for _ in 0..2 {
+        let address = stage.cluster.start().await?;
+        stage.cluster.terminate(address).await?;
+        nobody.push(address);
+    }
+    let load = stage.open();
+    seconds(1.0).await;
+    zone.set(Servers(nobody.clone()));
+    let handle = &stage.handle;
+    let is_listed = |address: &SocketAddr| handle.view().iter().any(|view| *view.name == *address.to_string());
+    until("the answer is used", || nobody.iter().all(is_listed)).await?;
+    seconds(3.0).await;
+    zone.set(Servers(right));
+    until("the answer is used", || !nobody.iter().any(is_listed)).await?;
+    seconds(1.0).await;
+    let mut verdict = stage.verdict(load).await?;
+    verdict.expect_no_loss();
+    Ok(verdict)
+}
+
+async fn canary() -> Result<Verdict, BoxError> {
+    let cluster = five("canary", PLAIN).await?;
+    let canary = cluster.addresses()[0];
+    let mut stage =
+        Stage::placed(cluster, move |address, place| place.weight(if *address == canary { 5 } else { 24 }))?;
+    let load = stage.open();
+    let began = Instant::now();
+    seconds(8.0).await;
+    let sent = stage.attempts.since(began);
+    let share = 100.0 * sent.iter().filter(|(address, _)| *address == canary).count() as f64 / sent.len() as f64;
+    println!("   {share:.1} % of the attempts were at the canary");
+    let mut verdict = stage.verdict(load).await?;
+    verdict.expect((2.0..=8.0).contains(&share), "not 5 % ± 3");
     verdict.expect_no_loss();
     Ok(verdict)
 }
@@ -252,19 +363,24 @@ impl Stage {
         Ok(Self::over(cluster, attempts, endpoints.attempt_timeout(timeout).http(), budget))
     }
 
+    /// Makes a client over the list of the servers, in these places.
+    fn placed(
+        cluster: Cluster,
+        place: impl Fn(&SocketAddr, Place) -> Place + std::marker::Send + Sync + 'static,
+    ) -> Result<Self, BoxError> {
+        let maker = maker(&cluster, false)?;
+        let attempts = maker.attempts.clone();
+        let endpoints = Endpoints::list(cluster.addresses())?.connect(move |address| maker.client_to(address));
+        // The servers share their ledger, as a database would be shared.
+        let endpoints = endpoints.placed(place).tiers_share_state();
+        let balanced = endpoints.attempt_timeout(Duration::from_millis(500)).http();
+        Ok(Self::over(cluster, attempts, balanced, RetryBudget::default()))
+    }
+
     fn over(cluster: Cluster, attempts: Attempts, balanced: Balanced<Node>, budget: RetryBudget) -> Self {
         let handle = balanced.endpoints();
         let client = RetryLayer::new(RetryPolicy::http().budget(budget).boxed_errors()).layer(balanced);
-        let send: Send = Arc::new(move |request: Request<Body>| {
-            let client = client.clone();
-            Box::pin(async move {
-                let response = client.send(request).await?;
-                let status = response.status();
-                response.into_body().collect().await?;
-                if status.is_success() { Ok(()) } else { Err(format!("status {status}").into()) }
-            })
-        });
-        Self { cluster, attempts, handle, send }
+        Self { cluster, attempts, handle, send: sender(client) }
     }
 
     fn open(&self) -> Load {

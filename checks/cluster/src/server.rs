@@ -44,6 +44,7 @@ type Answer = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Debug)]
 struct Store {
     ledger: File,
+    requests: File,
     keys: PathBuf,
     /// The time of each request.
     work: Duration,
@@ -52,6 +53,11 @@ struct Store {
 /// Returns the file of the ledger in the folder of the store.
 pub fn ledger(store: &Path) -> PathBuf {
     store.join("ledger")
+}
+
+/// Returns the file with a byte for each request.
+pub fn requests(store: &Path) -> PathBuf {
+    store.join("requests")
 }
 
 /// Returns the folder with a file for each idempotency key.
@@ -69,14 +75,15 @@ pub async fn run(arguments: &[String]) -> Result<(), BoxError> {
         "https" => Some(tls::acceptor(store)?),
         _ => None,
     };
-    let ledger = OpenOptions::new().append(true).create(true).open(ledger(store))?;
+    let open = |path| OpenOptions::new().append(true).create(true).open(path);
+    let (ledger, requests) = (open(ledger(store))?, open(requests(store))?);
     let work = Duration::from_millis(work.parse()?);
     // The other end of the input belongs to the process that has started this one.
     thread::spawn(|| {
         let _ended = stdin().read(&mut [0]);
         exit(1);
     });
-    let store = Arc::new(Store { ledger, keys: keys(store), work });
+    let store = Arc::new(Store { ledger, requests, keys: keys(store), work });
     let mut terminated = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(address.parse::<SocketAddr>()?).await?;
     writeln!(stdout(), "{}", listener.local_addr()?)?;
@@ -125,6 +132,7 @@ async fn answer(store: Arc<Store>, request: Request<Incoming>) -> Result<Respons
     let (head, body) = request.into_parts();
     let is_grpc = head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     body.collect().await?;
+    (&store.requests).write_all(b".")?;
     if head.method == Method::POST {
         let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let call = header(CALL).ok_or("a POST without the number of its call")?;

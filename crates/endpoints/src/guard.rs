@@ -109,6 +109,12 @@ impl<T> EndpointGuard<T> {
         Some(picked)
     }
 
+    /// Returns the refusal of an attempt for which no endpoint was picked.
+    #[cold]
+    pub(super) fn refusal(&self) -> Refused {
+        if self.set.any(|_| true) { TIER_DOWN } else { EMPTY }
+    }
+
     /// Picks an endpoint that may be ready before `first`, and that the call has not tried either.
     //
     #[cold]
@@ -159,6 +165,9 @@ impl<T> Picked<T> {
     }
 }
 
+/// The refusal of an attempt that must stay in a tier of which no endpoint is in service.
+const TIER_DOWN: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::TierDown);
+
 /// The refusal of an attempt if there is no endpoint.
 pub(super) const EMPTY: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::Empty);
 
@@ -167,7 +176,7 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
 
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
-        self.pick(arrival, || None).map_or(Admit::Refused(EMPTY), |picked| Admit::Admitted(picked.record()))
+        self.pick(arrival, || None).map_or_else(|| Admit::Refused(self.refusal()), |it| Admit::Admitted(it.record()))
     }
 
     #[inline]

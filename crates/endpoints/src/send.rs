@@ -15,7 +15,7 @@ use reattempt_guard::{OwnEnd, Pass};
 use tower_service::Service;
 
 use super::base_url::{BaseUrl, has_dots};
-use super::guard::{EMPTY, EndpointGuard, Picked};
+use super::guard::{EndpointGuard, Picked};
 use super::rewrite::Rewrite;
 use super::{EndpointsError, ForeignHosts};
 
@@ -46,7 +46,7 @@ where
         Some(picked) => Ok(Admitted { picked, arrival, terms }),
         None => {
             Testimony::of(P::view(request)).iter().for_each(Testimony::refuse);
-            Err(OwnEnd::Refused(EMPTY))
+            Err(OwnEnd::Refused(shared.guard.refusal()))
         }
     }
 }

@@ -85,12 +85,14 @@ pub enum Reason {
     Empty,
     /// The server has asked the client to wait, and the wait is not over.
     Paused,
+    /// The request's idempotency key may be known in one tier of the endpoints, and no endpoint of it is in service.
+    TierDown,
 }
 
 /// The number of low bits that hold the reason.
 const REASON_BITS: u32 = 8;
 
-const REASONS: [Reason; 10] = [
+const REASONS: [Reason; 11] = [
     Reason::Open,
     Reason::TooManyRequests,
     Reason::Isolated,
@@ -101,6 +103,7 @@ const REASONS: [Reason; 10] = [
     Reason::Shed,
     Reason::Empty,
     Reason::Paused,
+    Reason::TierDown,
 ];
 
 impl Refused {
@@ -181,6 +184,7 @@ impl fmt::Display for Reason {
             Self::Shed => "sheds part of the calls",
             Self::Empty => "is empty",
             Self::Paused => "is not over",
+            Self::TierDown => "has nothing in service in the tier that may know the request's key",
         })
     }
 }

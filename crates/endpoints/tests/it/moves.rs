@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use http::{Request, StatusCode};
 use reattempt::budget::{Budget, Evidence, Permit};
-use reattempt::endpoints::{EjectReason, Endpoints, EndpointsLayer, seed_picks};
+use reattempt::endpoints::{EjectReason, Endpoints, EndpointsLayer, Place, seed_picks};
+use reattempt::guard::{Reason, Refused};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::report::ReportSlot;
 use reattempt::schedule::Failure;
@@ -116,6 +118,24 @@ async fn dead_tier_costs_no_call() {
         }
         assert_eq!(processed, 200);
     }
+}
+
+/// A POST whose key keeps it in a tier that has since gone down is refused with that reason, and not as if the set were
+/// empty.
+// E-2
+#[tokio::test(start_paused = true)]
+async fn key_of_a_tier_that_is_down_is_named() {
+    let cluster = Cluster::of([Does::Busy(9), Does::Busy(9), WELL]);
+    let tier = |key: &String, place: Place| place.tier(usize::from(key == "2"));
+    let client = RetryLayer::new(policy(2)).layer(cluster.list().placed(tier).http());
+    let keyed = Request::post("http://service/").header("idempotency-key", "\"k\"");
+    let mut call = Box::pin(client.send(keyed.body(Body::from("once")).unwrap()));
+    assert!(call.as_mut().now_or_never().is_none());
+    // Before its retry, other calls find that the rest of the tier is busy too.
+    client.send(get()).await.unwrap();
+    let error = call.await.unwrap_err();
+    assert_eq!(error.downcast_ref::<Refused>().unwrap().reason(), Reason::TierDown, "{error}");
+    assert!(error.to_string().ends_with("has nothing in service in the tier that may know the request's key"));
 }
 
 /// With 14 of 20 endpoints dead, the others serve the calls, and hardly an attempt goes to a dead one.
