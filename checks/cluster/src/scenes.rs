@@ -314,8 +314,7 @@ async fn wrong_answer() -> Result<Verdict, BoxError> {
 async fn canary() -> Result<Verdict, BoxError> {
     let cluster = five("canary", PLAIN).await?;
     let canary = cluster.addresses()[0];
-    let mut stage =
-        Stage::placed(cluster, move |address, place| place.weight(if *address == canary { 5 } else { 24 }))?;
+    let stage = Stage::placed(cluster, move |address, place| place.weight(if *address == canary { 5 } else { 24 }))?;
     let load = stage.open();
     let began = Instant::now();
     seconds(8.0).await;

@@ -53,8 +53,11 @@ impl Verdict {
         };
         if this.success() < GOAL {
             this.problems.push(format!("fewer than {GOAL} of the calls that may be repeated succeeded"));
-            let failures = repeatable.iter().filter_map(|call| call.failure.as_deref());
-            this.problems.extend(failures.take(3).map(str::to_owned));
+            for call in repeatable.iter().filter(|call| call.failure.is_some()) {
+                let sent = attempts.of(call.call).into_iter().map(|(to, sent)| (to.port(), sent - call.began));
+                let (sent, after) = (sent.collect::<Vec<_>>(), call.ended - call.began);
+                this.problems.push(format!("{:?} after {after:?}, sent {sent:?}: {:?}", call.kind, call.failure));
+            }
         }
         for call in done {
             let carried_out = counts.get(&call.call).copied().unwrap_or(0);
