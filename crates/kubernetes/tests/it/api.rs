@@ -116,9 +116,13 @@ impl Api {
         state.watches.clear();
     }
 
-    /// Sends a line that is not an event to the watches.
-    pub(crate) fn line(&self, line: &str) {
-        self.lock().send(&format!("{line}\n"));
+    /// Applies a slice. The watches get this line in place of the event.
+    pub(crate) fn garble(&self, slice: Value, line: &str) {
+        let watches = std::mem::take(&mut self.lock().watches);
+        self.apply(slice);
+        let mut state = self.lock();
+        state.watches = watches;
+        state.send(&format!("{line}\n"));
     }
 
     /// Sends an error event, after which the server leaves the watch open.

@@ -100,7 +100,10 @@ fn step(dice: &mut Dice, api: &Api, ended: &mut BTreeSet<String>) {
         8 => api.expire(),
         9 => api.forget(),
         10 => api.bookmark(),
-        11 => api.line(dice.one_of::<&str>(&["garbage", "{}", r#"{"type":"ADDED","object":{"endpoints":7}}"#])),
+        11 => {
+            let slice = any_slice(dice, name, ended);
+            api.garble(slice, dice.one_of::<&str>(&["garbage", "{}", r#"{"type":"ADDED","object":{"endpoints":7}}"#]));
+        }
         12 => api.error_event(500),
         13 => api.cut(any_slice(dice, name, ended), dice.below(2) == 0),
         14 => api.next_list(fault),

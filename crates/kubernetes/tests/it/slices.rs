@@ -1,8 +1,11 @@
 //! Tests of several slices: moves between them, ports, zones, address families, a thousand pods.
 
+use reattempt::RetryLayer;
 use reattempt_testing::secs;
+use reattempt_testing_layers::cluster::{Does, policy, post};
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use tower::Layer;
 
 use crate::api::Api;
 use crate::shop::{Watched, arrive, draining, endpoint, orders, ready, slice, slice6};
@@ -138,6 +141,22 @@ async fn own_zone_is_the_first_tier() {
     assert_eq!(watched.tiers().len(), 3, "a zone without pods");
 }
 
+/// Zones are one service, so a POST with a key that may have been carried out in the own zone is repeated in another.
+#[tokio::test(start_paused = true)]
+async fn zones_share_keys() {
+    let api = Api::default();
+    let mut other = ready("10.0.0.2");
+    other["zone"] = json!("eu-1b");
+    api.apply(slice("a", [ready("10.0.0.1"), other]));
+    let watched = Watched::start(orders(&api).zone("eu-1a")).await;
+    watched.cluster.set("10.0.0.1:50051", Does::Reset);
+    let client = RetryLayer::new(policy(3)).layer(watched.client.clone());
+    let mut request = post();
+    request.headers_mut().insert("idempotency-key", http::HeaderValue::from_static("\"k\""));
+    client.send(request).await.unwrap();
+    assert_eq!(watched.cluster.seen(), ["10.0.0.1:50051", "10.0.0.2:50051"]);
+}
+
 /// A set has one address family. The other one is used if no pod is ready in the preferred one.
 #[tokio::test(start_paused = true)]
 async fn set_has_one_family() {
@@ -180,6 +199,17 @@ async fn thousand_pods_roll() {
     assert!(watched.addresses().iter().all(|name| name.starts_with("10.1.")));
     let lists = api.requests().iter().filter(|uri| !uri.contains("watch=true")).count();
     assert_eq!(lists, 4, "ten slices in pages of three");
+}
+
+/// Slices by hand may have one endpoint each. More of them in a list than are taken at once are all found.
+#[tokio::test(start_paused = true)]
+async fn long_list_is_taken_in_parts() {
+    let api = Api::default();
+    for number in 0..2500 {
+        api.apply(slice(&format!("slice-{number}"), [ready(&format!("10.0.{}.{}", number / 250, number % 250))]));
+    }
+    let watched = Watched::start(orders(&api)).await;
+    assert_eq!(watched.addresses().len(), 2500);
 }
 
 /// Garbage inside a slice costs its own endpoint at most.
