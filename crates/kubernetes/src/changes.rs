@@ -42,7 +42,10 @@ impl Service {
     }
 }
 
-/// The changes of a service's endpoints, created by [`EndpointSlices::connect`](crate::EndpointSlices::connect).
+/// The changes of a service's endpoints, created by [`EndpointSlices::changes`](crate::EndpointSlices::changes) and
+/// [`connect`](crate::EndpointSlices::connect).
+///
+/// It is polled in a runtime. After an error the next change follows by itself, once the watch goes on.
 ///
 /// The events that are there at once are applied together, so an endpoint that moves from one slice to another does not
 /// leave in between. The watch ends when the stream is dropped; there is no task.

@@ -93,14 +93,21 @@ impl EndpointSlices {
         F: FnMut(&Pod) -> C + Send + 'static,
         C: Clone + Send + Sync + 'static,
     {
-        let endpoints = Endpoints::discover(SliceChanges::new(self.service, connect)).allow_empty();
-        match self.zone {
+        let Self { service, zone } = self;
+        let endpoints = Endpoints::discover(SliceChanges::new(service, connect)).allow_empty();
+        match zone {
             Some(zone) => {
                 let is_other = move |pod: &Pod| pod.zone() != Some(&*zone);
                 endpoints.placed(move |pod, place| place.tier(usize::from(is_other(pod)))).tiers_share_state()
             }
             None => endpoints,
         }
+    }
+
+    /// Returns the changes themselves, as a stream and a tower `Discover`: for another balancer, or for a program that
+    /// tells the errors apart. The zone has no effect on it; each [`Pod`] has its own.
+    pub fn changes<F: FnMut(&Pod) -> C, C>(self, connect: F) -> SliceChanges<F> {
+        SliceChanges::new(self.service, connect)
     }
 }
 

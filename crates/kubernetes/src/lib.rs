@@ -75,7 +75,7 @@
 //! | a watch is silently dead | kube ends it after 295 s from its version 4.0. With an older one, set `read_timeout` of its `Config` to this time. |
 //! | the API server was never reached | Calls wait for the first list up to 5 s, or until their deadline, and are then refused. |
 //!
-//! An event contains the error as text. A program that reads the stream [`SliceChanges`] itself gets a [`SlicesError`].
+//! An event contains the error as text. [`EndpointSlices::changes`] returns the stream itself, with a [`SlicesError`].
 //! There is no task of this crate. The watch ends with the last client, handle and response body of the set.
 //!
 //! # What it needs

@@ -1,13 +1,16 @@
 //! Tests of invalid names, requests, texts and the end of a watch.
 
 use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
 
 use reattempt_kubernetes::{EndpointSlices, Pod, SliceChanges, SlicesError};
 use reattempt_testing::secs;
 use reattempt_testing_layers::cluster::{Cluster, get};
 use tokio::time::sleep;
+use tower::discover::{Change, Discover};
 
-use crate::api::Api;
+use crate::api::{Api, Fault};
 use crate::shop::{Watched, arrive, orders, ready, slice};
 
 /// A name becomes a part of the URL or of the selector, so it must not be able to change either.
@@ -71,6 +74,29 @@ async fn first_call_waits_for_the_list() {
     let watched = Watched::new(orders(&api));
     watched.client.send(get()).await.unwrap();
     assert_eq!(watched.cluster.seen(), ["10.0.0.1:50051"]);
+}
+
+/// A program that reads the changes itself can tell the errors apart.
+#[tokio::test(start_paused = true)]
+async fn errors_are_told_apart() {
+    let api = Api::default();
+    api.next_list(Fault::Status(403));
+    let mut changes = orders(&api).changes(Pod::address);
+    let mut next = async || poll_fn(|cx| Pin::new(&mut changes).poll_discover(cx)).await.unwrap();
+    let error = next().await.unwrap_err();
+    assert!(error.is_watch() && !error.is_no_slice());
+    assert!(error.source().unwrap().is::<kube::runtime::watcher::Error>());
+    let error = next().await.unwrap_err();
+    assert!(error.is_no_slice() && !error.is_watch(), "{error}");
+    let mut without = slice("a", [ready("10.0.0.1")]);
+    without["ports"] = serde_json::json!([]);
+    api.apply(without);
+    let error = next().await.unwrap_err();
+    assert!(error.is_no_port() && !error.is_no_slice(), "{error}");
+    api.apply(slice("a", [ready("10.0.0.1")]));
+    assert!(matches!(next().await, Ok(Change::Insert(pod, address)) if pod.address() == address));
+    api.apply(slice("a", []));
+    assert!(matches!(next().await, Ok(Change::Remove(_))));
 }
 
 /// A connection that panics ends the source. The set stays, and calls go on.
