@@ -66,7 +66,7 @@ pub struct SliceChanges<F> {
     /// The kind of the last problem with the slices, which is reported once.
     problem: Option<std::mem::Discriminant<Problem>>,
     changes: VecDeque<Change<Pod, ()>>,
-    error: Option<Problem>,
+    errors: VecDeque<Problem>,
 }
 
 /// No field is pinned in place.
@@ -86,7 +86,7 @@ impl<F> SliceChanges<F> {
             pods: Pods::new(),
             problem: None,
             changes: VecDeque::new(),
-            error: None,
+            errors: VecDeque::new(),
         }
     }
 
@@ -156,7 +156,7 @@ impl<F> SliceChanges<F> {
             Err(problem) => {
                 let kind = std::mem::discriminant(&problem);
                 if self.problem.replace(kind) != Some(kind) {
-                    self.error = Some(problem);
+                    self.errors.push_back(problem);
                 }
                 return;
             }
@@ -171,7 +171,7 @@ impl<F> SliceChanges<F> {
     }
 
     fn news(&self) -> Poll<Option<()>> {
-        if self.changes.is_empty() && self.error.is_none() { Poll::Pending } else { Poll::Ready(Some(())) }
+        if self.changes.is_empty() && self.errors.is_empty() { Poll::Pending } else { Poll::Ready(Some(())) }
     }
 
     /// Lists all slices again. Until that is done, the last ones count.
@@ -186,7 +186,7 @@ impl<F> SliceChanges<F> {
     fn fail(&mut self, problem: Problem) {
         self.compare();
         self.pause = self.backoff.next().map(|wait| Box::pin(sleep(wait)));
-        self.error = Some(problem);
+        self.errors.push_back(problem);
     }
 }
 
@@ -217,7 +217,7 @@ impl<F: FnMut(&Pod) -> C, C> Stream for SliceChanges<F> {
                     Change::Remove(pod) => Change::Remove(pod),
                 })));
             }
-            if let Some(problem) = self.error.take() {
+            if let Some(problem) = self.errors.pop_front() {
                 return Poll::Ready(Some(Err(SlicesError::new(&*self.service.shown, problem))));
             }
             if ready!(self.poll_events(cx)).is_none() {

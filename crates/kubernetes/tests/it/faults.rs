@@ -199,6 +199,19 @@ async fn no_slice_keeps_the_set() {
     assert_eq!(watched.addresses(), ["10.0.0.2:50051"]);
 }
 
+/// The loss of the last slice is reported although the watch fails at the same moment.
+#[tokio::test(start_paused = true)]
+async fn problems_at_once_are_all_reported() {
+    let api = Api::default();
+    let watched = started(&api).await;
+    api.delete("a");
+    api.error_event(500);
+    sleep(secs(10)).await;
+    let events = watched.events();
+    assert!(events[0].contains("has no EndpointSlice") && events[1].contains("scripted 500"), "{events:?}");
+    assert_eq!(events.len(), 2, "{events:?}");
+}
+
 /// A server with an endless supply of events does not stop the other tasks of its thread.
 #[tokio::test(start_paused = true)]
 async fn flood_of_events_leaves_time() {
