@@ -1,5 +1,7 @@
 //! kube: the layer below `Client::new`, below `ClientBuilder::new`, and around kube's own stack.
 
+use std::time::Duration;
+
 use ::kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
 use ::kube::client::{Body, ClientBuilder, ConfigExt};
 use ::kube::{Api, Client, Config};
@@ -12,6 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use reattempt::schedule::Constant;
 use reattempt::{Http, ReplayBody, RetryLayer, RetryPolicy, profile};
 use reattempt_faults::{Reply, Server};
+use reattempt_kubernetes::{EndpointSlices, Pod};
 use tower::buffer::BufferLayer;
 use tower::filter::AsyncFilterLayer;
 use tower::{BoxError, ServiceBuilder};
@@ -19,6 +22,13 @@ use tower::{BoxError, ServiceBuilder};
 use crate::{Outcome, assert_arrivals, soon};
 
 const LIST: &str = r#"{"apiVersion":"v1","kind":"ConfigMapList","metadata":{},"items":[]}"#;
+const SLICES: &str = r#"{
+    "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSliceList", "metadata": { "resourceVersion": "1" },
+    "items": [{
+        "metadata": { "name": "orders-1" }, "addressType": "IPv4", "ports": [{ "name": "http", "port": 8080 }],
+        "endpoints": [{ "addresses": ["10.0.0.7"] }]
+    }]
+}"#;
 const OBJECT: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
 
 fn policy() -> RetryPolicy<Http, Constant> {
@@ -98,6 +108,14 @@ pub(crate) async fn run() -> Outcome {
         assert!(matches!(first, WatchEvent::Added(_)), "{first:?}");
         assert!(events.next().await.is_none());
         assert_arrivals("a watch after a 503, with an event", server.ledger(), &["GET", "GET"]);
+
+        // The crate for EndpointSlices takes the client of this kube, which is the newest that it allows.
+        let server = Server::http1([busy(), Reply::default().body(SLICES)]).await?;
+        let pods = EndpointSlices::new(client(&server)?, "shop", "orders")?.connect(|pod: &Pod| pod.address()).http();
+        while pods.endpoints().view().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        println!("  the pods of a service: {:?}", pods.endpoints().view()[0].name);
     }
     Ok(())
 }

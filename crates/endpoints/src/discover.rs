@@ -29,6 +29,7 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 pub struct Discovered<D: Discover> {
     discover: D,
     placing: Placing<D::Key>,
+    may_be_empty: bool,
 }
 
 impl<D: Discover> Keyed for Discovered<D> {
@@ -44,9 +45,19 @@ impl<D: Discover> Endpoints<Discovered<D>> {
     ///
     /// A key that is inserted again becomes a new endpoint with the new service. After an error, the set does not
     /// change, and the source is polled again after 1 s. If the source ends or panics, the set no longer changes. The
-    /// last endpoint is removed only when another one is added.
+    /// last endpoint is removed only when another one is added, unless [`allow_empty`](Self::allow_empty) is set.
     pub fn discover(discover: D) -> Self {
-        Self::of(Discovered { discover, placing: Placing::default() })
+        Self::of(Discovered { discover, placing: Placing::default(), may_be_empty: false })
+    }
+
+    /// Removes the last endpoint, too. Calls are then refused with [`Reason::Empty`](reattempt_guard::Reason::Empty),
+    /// until another one is added.
+    ///
+    /// Set it for a source that knows that a service has no servers, such as a scheduler that gives their addresses to
+    /// others. By default, the last endpoints stay, because most sources lose them by an error of their own.
+    pub fn allow_empty(mut self) -> Self {
+        self.source.may_be_empty = true;
+        self
     }
 }
 
@@ -61,6 +72,7 @@ pub(super) struct Follow<D: Discover> {
     services: HashMap<Arc<str>, (D::Key, D::Service)>,
     inserted: BTreeSet<Arc<str>>,
     placing: Placing<D::Key>,
+    may_be_empty: bool,
     changed: bool,
     /// `true` if the last update failed, and is tried again.
     failed: bool,
@@ -68,9 +80,10 @@ pub(super) struct Follow<D: Discover> {
 
 impl<D: Discover> Follow<D> {
     pub(super) fn new(source: Discovered<D>) -> Self {
-        let Discovered { discover, placing } = source;
+        let Discovered { discover, placing, may_be_empty } = source;
         let (names, services, inserted) = (BTreeSet::new(), HashMap::new(), BTreeSet::new());
-        Self { discover: Box::pin(discover), names, services, inserted, placing, changed: false, failed: false }
+        let (discover, changed, failed) = (Box::pin(discover), false, false);
+        Self { discover, names, services, inserted, placing, may_be_empty, changed, failed }
     }
 }
 
@@ -147,10 +160,10 @@ where
         }
     }
 
-    /// Applies the changes to the set, unless it would become empty. Returns the panic of the function that places
+    /// Applies the changes to the set, unless it must not become empty. Returns the panic of the function that places
     /// endpoints, and then changes nothing.
     fn update(&mut self, guard: &EndpointGuard<D::Service>) -> Result<(), BoxError> {
-        if !self.changed || self.names.is_empty() {
+        if !self.changed || (self.names.is_empty() && !self.may_be_empty) {
             return Ok(());
         }
         let service = |name: &str| self.services.get(name);

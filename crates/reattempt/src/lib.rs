@@ -88,6 +88,7 @@
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | load shedding in front of a server | [`shed`] |
 //! | several equivalent servers behind one client | [`endpoints`] |
+//! | the pods of a Kubernetes service | [`guide::kubernetes`], and the crate `reattempt-kubernetes` |
 //! | policies that are chosen per request and can be replaced at run time | [`policies`] |
 //! | policies from a file, reloaded when it changes | the crate `reattempt-policy-file` |
 //! | a second attempt in parallel to a slow one | [`hedge`] |

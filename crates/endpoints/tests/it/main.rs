@@ -15,6 +15,7 @@ mod attempts;
 mod bad_input;
 mod changes;
 mod discovery;
+mod emptied;
 mod foreign;
 mod frames;
 mod hedges;

@@ -288,6 +288,15 @@ pub(super) const RETRIERS: &[Retrier] = &[
         off: "nothing to turn off",
         file: "src/transport/channel/service/reconnect.rs",
     },
+    Retrier {
+        name: "tonic-xds",
+        read: ("0.1.0-alpha.4", "0.1.0-alpha.4"),
+        older: Older::Unknown,
+        kind: Kind::Unsent,
+        after: "a call without a connection, once; with a route's retry_policy also its codes, for any call, up to 5 attempts",
+        off: "a route without a retry_policy; the repeat without a connection cannot be turned off",
+        file: "src/client/retry.rs",
+    },
     on_demand("tower", ("0.5.3", "0.5.3"), "the outcomes that the policy selects", "src/retry/mod.rs"),
     on_demand("tower-resilience-retry", ("0.14.0", "0.14.0"), "every error, or those of its predicate", "src/lib.rs"),
     Retrier {

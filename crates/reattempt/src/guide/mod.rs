@@ -16,6 +16,7 @@
 //! | [`generic`] | functions that are generic over the client | tower 0.5 |
 //! | [`own_client`] | your own client type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
+//! | [`kubernetes`] | pods behind one client: sources, sizes, zones, rolling restarts, probes, telemetry; EndpointSlices with a separate crate | tower 0.5, tonic 0.14 |
 //! | [`server_hints`] | what servers say: waits, quotas, pauses for all calls, polling, and each service in one table | tower 0.5 |
 //! | [`lost_answers`] | writes whose answer was lost: 412, 409 and 404 after a retry; other limits for some failures | tower 0.5 |
 //! | [`policy_files`] | policies from a file, which operators can change while the program runs, with a separate crate | tower 0.5 |
@@ -45,6 +46,9 @@ pub mod generic {}
 
 #[doc = include_str!("hyper.md")]
 pub mod hyper {}
+
+#[doc = include_str!("kubernetes.md")]
+pub mod kubernetes {}
 
 #[doc = include_str!("logs.md")]
 pub mod logs {}
