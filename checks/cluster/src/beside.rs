@@ -46,7 +46,7 @@ const ATTEMPTS: u32 = 3;
 /// The decay of tower's peak EWMA, as in linkerd's proxy.
 const DECAY: Duration = Duration::from_secs(10);
 
-/// What happens to the servers.
+/// The course of a scene.
 #[derive(Debug, Clone, Copy)]
 enum Course {
     OneOfThree,

@@ -1,8 +1,8 @@
 //! Five servers as processes, a client over all of them, and the fate of its calls when servers are killed, stopped,
 //! replaced and restarted.
 //!
-//! `reattempt-cluster-check [SCENE…]` runs scenes, by default all. With the feature `beside`, `beside [ENVOY]` runs other
-//! clients and an Envoy beside ours. With the word `server` the binary is one server. A
+//! `reattempt-cluster-check [SCENE…]` runs scenes, by default all. With the feature `beside`, `beside [ENVOY]` runs
+//! other clients and an Envoy beside ours. With the word `server` the binary is one server. A
 //! server writes each POST that it carries out into a ledger that all servers share, so the check is against what
 //! happened. Time is real here, because processes are the subject. Every wait has a bound, and its end fails the check.
 
@@ -12,6 +12,7 @@ mod calls;
 mod client;
 mod dns;
 mod scenes;
+mod stage;
 mod verdict;
 
 use std::process::ExitCode;

@@ -11,7 +11,7 @@ use crate::client::Attempts;
 use reattempt_cluster_check::process::{Cluster, Outage};
 
 /// The least success of calls that may be repeated.
-const GOAL: f64 = 0.999;
+pub(crate) const GOAL: f64 = 0.999;
 
 /// The time in which a client may send on a connection whose server is gone, before it reads that it is closed.
 const UNREAD: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn of(done: &[Done], cluster: &Cluster, attempts: &Attempts) -> Result<Self, BoxError> {
+    pub(crate) fn of(done: &[Done], cluster: &Cluster, attempts: &Attempts, goal: f64) -> Result<Self, BoxError> {
         let (keyless, repeatable): (Vec<_>, Vec<_>) = done.iter().partition(|call| call.kind == Kind::Keyless);
         let failed = |calls: &[&Done]| calls.iter().filter(|call| call.failure.is_some()).count();
         let mut times: Vec<_> =
@@ -51,8 +51,8 @@ impl Verdict {
             times: [50, 99, 100].map(|percent| percentile(percent).copied().unwrap_or_default()),
             problems: Vec::new(),
         };
-        if this.success() < GOAL {
-            this.problems.push(format!("fewer than {GOAL} of the calls that may be repeated succeeded"));
+        if this.success() < goal {
+            this.problems.push(format!("fewer than {goal} of the calls that may be repeated succeeded"));
             for call in repeatable.iter().filter(|call| call.failure.is_some()) {
                 let sent = attempts.of(call.call).into_iter().map(|(to, sent)| (to.port(), sent - call.began));
                 let (sent, after) = (sent.collect::<Vec<_>>(), call.ended - call.began);
