@@ -65,6 +65,7 @@
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
 //! | `digest` | verifies the digests of downloads | RFC 9530 | off |
 //! | `tower-http` | supports tower-http's classifiers and its `FollowRedirect` | tower-http 0.7 | off |
+//! | `serde` | serializes a [`snapshot`] | serde 1 | off |
 //! | `tracing` | emits `tracing` events, and spans for calls and attempts | tracing 0.1 | off |
 //! | `opentelemetry` | records metrics and spans for HTTP calls, and metrics for guards and (with `tonic`) gRPC calls | opentelemetry 0.33 | off |
 //!
@@ -77,6 +78,7 @@
 //! | retries for a client of your own type | [`guide::own_client`] |
 //! | tests of retries and guards | [`guide::testing`] |
 //! | logs, metrics and traces | [`guide::logs`] |
+//! | everything that is in force now: balances, open breakers, ejected servers | [`snapshot`] |
 //! | the report of a failed call | [`report::ReportSlot`] |
 //! | every retry setting and its default | [`RetryPolicy`] |
 //! | the HTTP settings: what is retried, replayed and read | [`Http`] |
@@ -122,6 +124,7 @@ pub mod order;
 pub mod peek_body;
 #[cfg(feature = "http")]
 pub mod policies;
+pub mod snapshot;
 #[cfg(feature = "http")]
 pub mod standard;
 

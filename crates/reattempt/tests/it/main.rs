@@ -26,6 +26,7 @@ mod regressions;
 mod reqwest_calls;
 #[cfg(feature = "tonic")]
 mod service_config;
+mod snapshot;
 mod stacks;
 mod tenants;
 #[cfg(feature = "tracing")]
