@@ -58,6 +58,7 @@
 //! | `http` | layers for HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
 //! | `hyper` | classifies errors from hyper, hyper-util and h2 | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
+//! | `reqwest-0-12` | retries requests of an older `reqwest::Client`: `reqwest_0_12` | reqwest 0.12 | off |
 //! | `json` | rules for the JSON bodies of well-known services, with a [`PeekBodyLayer`] | serde_json 1 | off |
 //! | `reqwest-blocking` | HTTP's rules for `reqwest::blocking` in [`retry_blocking`](operation::retry_blocking) | reqwest 0.13 | off |
 //! | `ureq` | classifies errors from ureq, for the same | ureq 3.5 | off |
@@ -136,6 +137,9 @@ struct Readme;
 #[cfg(feature = "reqwest")]
 #[doc(inline)]
 pub use reattempt_engine::ReqwestExt;
+#[cfg(feature = "reqwest-0-12")]
+#[doc(inline)]
+pub use reattempt_engine::reqwest_0_12;
 #[doc(inline)]
 pub use reattempt_engine::{
     CallOptions, Deadline, Report, RetryBudget, RetryPolicy, StopReason, Verdict, budget, classify, error, observe,

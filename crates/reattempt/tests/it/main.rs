@@ -22,6 +22,8 @@ mod operation;
 mod policies;
 mod profiles;
 mod regressions;
+#[cfg(feature = "reqwest-0-12")]
+mod reqwest_0_12;
 #[cfg(feature = "reqwest")]
 mod reqwest_calls;
 #[cfg(feature = "tonic")]
