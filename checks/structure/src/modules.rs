@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::{Item, UseTree, Visibility};
 
-use crate::source::{Sources, attributes, files_of_module, is_test};
+use crate::source::{Sources, attributes, files_of_module, is_test, path_attribute};
 
 /// The names of a module and of those around it, from the root of the crate, which is empty.
 pub(crate) type ModulePath = Vec<String>;
@@ -89,12 +89,17 @@ impl Modules {
                 if let Some((_, items)) = child.content.take() {
                     self.insert(sources, inner, file, inline + 1, Some(child), items)?;
                 } else {
-                    let candidates = files_of_module(file, &path[path.len() - inline..], &name);
+                    let shared = path_attribute(file, &child.attrs);
+                    let candidates = match &shared {
+                        Some(other) => vec![other.clone()],
+                        None => files_of_module(file, &path[path.len() - inline..], &name).to_vec(),
+                    };
                     let found = candidates.iter().find(|file| sources.contains_key(*file));
                     let Some((file, source)) = found.and_then(|it| Some((it, sources.get_mut(it)?))) else {
                         return Err(format!("{file}: no file for `mod {name}` ({candidates:?})"));
                     };
-                    let items = std::mem::take(&mut source.items);
+                    // A file with a `#[path]` is a module of another place, too.
+                    let items = if shared.is_some() { source.items.clone() } else { std::mem::take(&mut source.items) };
                     self.insert(sources, inner, file, 0, Some(child), items)?;
                 }
                 continue;

@@ -22,8 +22,10 @@ pub(crate) fn judged(crates: &[(String, Modules)], explained: &[(&str, &str, &st
         let mut first = BTreeMap::<String, String>::new();
         for (ident, file) in types(modules) {
             let (name, line) = (ident.to_string(), ident.span().start().line);
-            let Some(other) = first.get(&name) else {
-                first.insert(name, format!("{file}:{line}"));
+            let place = format!("{file}:{line}");
+            // A file that is two modules has the same types twice.
+            let Some(other) = first.get(&name).filter(|other| **other != place) else {
+                first.insert(name, place);
                 continue;
             };
             unused.retain(|(of, known, _)| (*of, *known) != (folder, &name));

@@ -146,7 +146,7 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
     &["accessors", "error_mode", "send", "shared"],
-    &["protocol", "reqwest_ext"],
+    &["protocol", "reqwest_0_12", "reqwest_ext"],
     &["policy"],
     &["retry", "hedge", "linger", "operation"],
     &[

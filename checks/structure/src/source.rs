@@ -118,6 +118,19 @@ fn mark_tests(items: &[Item], path: &str, lines: &mut BTreeSet<usize>, files: &m
     }
 }
 
+/// Returns the file that `#[path = "..."]` names, which is relative to the folder of the declaring file.
+pub(crate) fn path_attribute(declared_in: &str, attributes: &[Attribute]) -> Option<String> {
+    let folder = declared_in.rsplit_once('/').map_or("", |(folder, _)| folder);
+    attributes.iter().filter(|attribute| attribute.path().is_ident("path")).find_map(|attribute| {
+        let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(file), .. }) =
+            &attribute.meta.require_name_value().ok()?.value
+        else {
+            return None;
+        };
+        Some(format!("{folder}/{}", file.value()))
+    })
+}
+
 /// Returns the two paths that a module's file may have, given the file that declares it and the
 /// inline modules around the declaration.
 pub(crate) fn files_of_module(declared_in: &str, inline: &[String], name: &str) -> [String; 2] {

@@ -160,6 +160,18 @@ fn module_without_a_layer_is_found() {
     assert_eq!(places, expected);
 }
 
+/// One file may be two modules, which have their own imports.
+#[test]
+fn file_with_a_path_is_a_module_twice() {
+    let modules = modules(&[
+        ("src/lib.rs", "mod fork; mod chain;"),
+        ("src/fork.rs", "#[path = \"chain.rs\"] mod chain;"),
+        ("src/chain.rs", "pub struct C;"),
+    ]);
+    let shared = modules.0.iter().filter(|(_, module)| module.file == "src/chain.rs").count();
+    assert_eq!(shared, 2);
+}
+
 #[test]
 fn missing_file_of_a_module_is_an_error() {
     let error = Modules::of_crate(&mut sources(&[("src/lib.rs", "mod a;")]), "src/lib.rs");

@@ -8,6 +8,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reattempt_core::snapshot::Part;
+
 use crate::bounded_name::bounded_name;
 use crate::destination_table::{DestinationTable, Entry, NamedEntry};
 use crate::sync::{AtomicUsize, OnceLock, Ordering};
@@ -329,6 +331,19 @@ impl<E: Entry> Keyed<E> {
         let more = listed.len().saturating_sub(LISTED);
         listed.truncate(LISTED);
         (listed, more)
+    }
+
+    /// Returns a snapshot's part of each destination, sorted by name. The shared entry's part comes first, if it has a
+    /// kind. `inspect` runs without a lock.
+    pub(crate) fn inspect(&self, shared: Option<&'static str>, inspect: impl Fn(&E, Part) -> Part) -> Vec<Part> {
+        let mut entries = Vec::new();
+        self.for_each(|named| entries.push((Arc::clone(&named.name), Arc::clone(&named.entry))));
+        let own = entries.split_off(entries.len().min(1));
+        let shared = entries.iter().zip(shared).map(|((_, entry), kind)| inspect(entry, Part::new(kind, "")));
+        let mut own: Vec<_> =
+            own.iter().map(|(name, entry)| inspect(entry, Part::new("destination", &**name))).collect();
+        own.sort_unstable_by(|one, other| one.name().cmp(other.name()));
+        shared.chain(own).collect()
     }
 
     /// Returns the number of destinations with their own entry.

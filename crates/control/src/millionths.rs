@@ -2,6 +2,12 @@
 
 pub(crate) const MILLION: u64 = 1_000_000;
 
+/// Converts millionths to a number, for texts and warnings.
+#[allow(clippy::cast_precision_loss, reason = "an approximation is enough")]
+pub(crate) fn units(millionths: i64) -> f64 {
+    millionths as f64 / MILLION as f64
+}
+
 /// Converts a number to millionths, clamped to the range. NaN is treated as `least`.
 ///
 /// The range must lie between 0 and ten million.

@@ -15,6 +15,7 @@
 //! | a limit on retries | [`Budget`] |
 //! | admission control for every attempt | [`guard::Guard`] |
 //! | classification of some outcomes | [`Classifier`] |
+//! | the state of a part, for a page of what is in force | [`snapshot::Inspect`] |
 //!
 //! ```
 //! use core::time::Duration;
@@ -40,6 +41,7 @@
 //! permit. A [`HedgeCall`] does the same for a call whose attempts run in parallel.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]
@@ -63,6 +65,7 @@ mod limits;
 mod random;
 mod rounded;
 mod schedule;
+pub mod snapshot;
 mod undone;
 #[doc(hidden)]
 pub mod user_code;

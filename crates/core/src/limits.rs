@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::snapshot::Part;
 use crate::{Recommended, Warning};
 
 /// The limits of one call.
@@ -36,6 +37,14 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Adds the limits to a policy's part of a snapshot, except those that are off.
+    #[doc(hidden)]
+    pub fn inspect(&self, part: Part) -> Part {
+        part.field_if("max_attempts", Some(self.max_attempts).filter(|attempts| *attempts < u32::MAX))
+            .field_if("max_elapsed", self.max_elapsed)
+            .field_if("max_server_delay", Some(self.max_server_delay).filter(|delay| *delay < Duration::MAX))
+    }
+
     /// Returns a warning for each limit outside its recommended range. A limit of one attempt gives no warning, because
     /// it is assumed to be deliberate.
     pub fn validate(&self) -> Vec<Warning> {

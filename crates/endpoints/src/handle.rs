@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::uri::Scheme;
 use reattempt_control::{EndpointEvent, EndpointView, Place};
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_engine::wall::redacted;
 use reattempt_guard::handle::now;
 
@@ -151,6 +153,12 @@ pub(super) fn check_names(names: &[Arc<str>]) -> Result<(), EndpointsError> {
 impl<T> Clone for EndpointsHandle<T> {
     fn clone(&self) -> Self {
         Self::new(&self.guard)
+    }
+}
+
+impl<T> Inspect for EndpointsHandle<T> {
+    fn inspect(&self, now: Duration) -> Part {
+        self.guard.set.inspect(now)
     }
 }
 

@@ -21,6 +21,9 @@ mod call;
 #[cfg(feature = "http")]
 mod error_mode;
 mod policy;
+#[cfg(feature = "reqwest-0-12")]
+#[cfg_attr(docsrs, doc(cfg(feature = "reqwest-0-12")))]
+pub mod reqwest_0_12;
 #[cfg(feature = "reqwest")]
 mod reqwest_ext;
 #[cfg(feature = "http")]

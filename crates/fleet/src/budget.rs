@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Budget, Evidence, Failure, FailureKind, Permit, ServerHint, Warning};
 use tokio::time::Instant;
 
@@ -232,5 +233,24 @@ impl fmt::Debug for FleetBudget {
             .field("stats", &self.stats())
             .field("local", &self.local)
             .finish_non_exhaustive()
+    }
+}
+
+/// Shows whether the store fails, the counts since the start, and this process's own budget.
+impl Inspect for FleetBudget {
+    fn inspect(&self, now: Duration) -> Part {
+        let stats = self.stats();
+        let part = Part::new("fleet_budget", "").field("prefix", &*self.settings.prefix);
+        let part = self.member.inspect(part.field("patience", self.settings.patience));
+        part.field("asked", stats.asked)
+            .field("granted", stats.granted)
+            .field("refused", stats.refused)
+            .field("remembered", stats.remembered)
+            .field("alone", stats.alone)
+            .field("withheld", stats.withheld)
+            .field("late", stats.late)
+            .field("failed", stats.failed)
+            .field("round_trip", stats.round_trip)
+            .parts([self.local.inspect(now).named("local")])
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use reattempt_core::snapshot::Part;
 use reattempt_core::user_code;
 
 use crate::courier::Courier;
@@ -100,6 +101,13 @@ impl Member {
         let mut failing = self.failing();
         let alone_at = failing.map_or(now + between(WITHHELD.0, WITHHELD.1, random), |failing| failing.alone_at);
         *failing = Some(Failing { ask_at: now + FAILURE_MEMORY, alone_at });
+    }
+
+    /// Adds the state of the store, and the time for which this process still sends no retry without it.
+    pub(crate) fn inspect(&self, part: Part) -> Part {
+        let (failing, now) = (*self.failing(), self.courier.now());
+        let withheld = failing.map(|failing| failing.alone_at.saturating_sub(now)).filter(|left| !left.is_zero());
+        part.field("store_fails", failing.is_some()).field_if("withheld_for", withheld)
     }
 
     fn failing(&self) -> MutexGuard<'_, Option<Failing>> {

@@ -30,6 +30,11 @@ impl<T> Table<T> {
         Self(Mutex::new(Entries { states: HashMap::default(), next_search: Duration::ZERO }))
     }
 
+    /// Returns all states, unordered.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).states.values().map(Arc::clone).collect()
+    }
+
     /// Returns the state of a destination, or a new one. Returns `None` if there is no room, because a full table keeps
     /// all states that are in use or not idle. For a known destination, the clock is not read.
     ///

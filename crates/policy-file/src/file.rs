@@ -16,6 +16,7 @@ use crate::changing::{ChangeLock, Changing};
 use crate::error::{ErrorKind, PolicyFileError};
 use crate::event::PolicyFileEvent;
 use crate::follow::{Follow, Follower};
+use crate::in_force::{InForce, Version};
 use crate::look_up::Report;
 use crate::options::PolicyFileOptions;
 use crate::pause::Pause;
@@ -70,6 +71,7 @@ struct Inner {
     /// The content that was last tried, so that the same content is not reported twice.
     tried: Result<Vec<u8>, String>,
     error: Option<PolicyFileError>,
+    version: Version,
 }
 
 impl PolicyFileOptions {
@@ -101,7 +103,8 @@ impl PolicyFile {
         let states = States::of(&document, &States::default(), options.fleet.as_ref());
         let bodies = Bodies::new(options.bodies.clone(), &document);
         let (document, states) = (Arc::new(document), Arc::new(states));
-        let inner = Inner { document, states, followers: Vec::new(), tried: Ok(bytes), error: None };
+        let version = Version::first(&bytes);
+        let inner = Inner { document, states, followers: Vec::new(), tried: Ok(bytes), error: None, version };
         let (path, pause) = (path.to_owned(), Arc::new(Pause::default()));
         let interval = options.interval;
         let (changing, state) = (ChangeLock::default(), Mutex::new(inner));
@@ -179,6 +182,14 @@ impl PolicyFile {
         let (handle, follower) = Follower::begin(protocol, Box::new(change), &document, states, (owner, report));
         self.shared.lock().followers.push(Arc::new(follower));
         handle.layer()
+    }
+
+    /// Returns what is in force, for a snapshot.
+    pub(crate) fn in_force(&self) -> InForce {
+        let inner = self.shared.lock();
+        let (document, states) = (Arc::clone(&inner.document), Arc::clone(&inner.states));
+        let (path, followers) = (self.shared.path.clone(), inner.followers.clone());
+        InForce { path, document, states, followers, version: inner.version }
     }
 
     pub(crate) fn bodies(&self) -> &Bodies {
@@ -309,6 +320,7 @@ impl Shared {
                 self.bodies.replace(&document);
                 let mut inner = self.lock();
                 (inner.document, inner.states) = (Arc::new(document), Arc::new(states));
+                inner.version = inner.version.next(tried.as_deref().unwrap_or_default());
                 (inner.tried, inner.error) = (tried, None);
                 (PolicyFileEvent::Reloaded { never_retry: self.switch.is_on() }, true)
             }

@@ -2,11 +2,13 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer};
 use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, TableBudget, WeakPolicyHandle};
 use reattempt::protocol::RequestProtocol;
+use reattempt::snapshot::{Inspect, Part};
 
 use crate::budget::{KillSwitch, Switched};
 use crate::look_up::{LookUp, Report};
@@ -19,12 +21,18 @@ pub(crate) trait Follow: Send + Sync {
     /// Applies a document.
     fn follow(&self, document: &Document, states: &States, switch: &KillSwitch, owner: Arc<dyn Any + Send + Sync>);
 
+    /// Returns a snapshot's part of each set of endpoints, sorted by name.
+    fn endpoints(&self, now: Duration) -> Vec<Part>;
+
     /// Returns `false` once the layer and its clients have been dropped.
     fn is_used(&self) -> bool;
 }
 
 /// The program's callback that changes each policy of a layer. Its first argument is the policy's name.
 type Change<P> = Box<dyn Fn(&str, PolicyStack<P>) -> PolicyStack<P> + Send + Sync>;
+
+/// The layers of the sets of endpoints, by section name.
+type Layers<P> = HashMap<String, EndpointsLayer<P, <P as RequestProtocol>::Errors>>;
 
 /// A layer's part of the state: its table and its sets of endpoints.
 pub(crate) struct Follower<P: RequestProtocol> {
@@ -58,11 +66,15 @@ where
     ) -> (PolicyHandle<P>, Self) {
         let mut endpoints = HashMap::new();
         keep_servers(&protocol, document, &mut endpoints, &report);
-        let table = table(&protocol, &change, document, (states, switch), &endpoints).owned_by(owner);
+        let table = table(&protocol, &change, document, (states, switch), &layers(&endpoints)).owned_by(owner);
         let handle = PolicyHandle::new(table);
         let (weak, endpoints) = (handle.downgrade(), Mutex::new(endpoints));
         let follower = Self { protocol, change, handle: weak, report, endpoints };
         (handle, follower)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Servers<P>>> {
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,10 +85,20 @@ where
 {
     fn follow(&self, document: &Document, states: &States, switch: &KillSwitch, owner: Arc<dyn Any + Send + Sync>) {
         let Some(handle) = self.handle.upgrade() else { return };
-        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        keep_servers(&self.protocol, document, &mut endpoints, &self.report);
+        // Released before the program's callback runs, which may read the handle.
+        let endpoints = {
+            let mut endpoints = self.lock();
+            keep_servers(&self.protocol, document, &mut endpoints, &self.report);
+            layers(&endpoints)
+        };
         let table = table(&self.protocol, &self.change, document, (states, switch), &endpoints);
         handle.replace(table.owned_by(owner));
+    }
+
+    fn endpoints(&self, now: Duration) -> Vec<Part> {
+        let mut sets: Vec<_> = layers(&self.lock()).into_iter().collect();
+        sets.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        sets.into_iter().map(|(name, layer)| layer.endpoints().inspect(now).named(name)).collect()
     }
 
     fn is_used(&self) -> bool {
@@ -90,7 +112,7 @@ fn table<P: RequestProtocol + Clone>(
     change: &Change<P>,
     document: &Document,
     (states, switch): (&States, &KillSwitch),
-    endpoints: &HashMap<String, Servers<P>>,
+    endpoints: &Layers<P>,
 ) -> PolicyTable<P> {
     let stack = |name: Option<&str>| {
         let policy = document.policies.iter().find(|policy| name == Some(&policy.name));
@@ -115,6 +137,10 @@ fn table<P: RequestProtocol + Clone>(
     }
     let routes = RouteIndex::new(&document.routes);
     table.choose_by(move |request| routes.find(request).and_then(|route| of_routes.get(route).copied()).unwrap_or(0))
+}
+
+fn layers<P: RequestProtocol + Clone>(endpoints: &HashMap<String, Servers<P>>) -> Layers<P> {
+    endpoints.iter().map(|(name, servers)| (name.clone(), servers.layer.clone())).collect()
 }
 
 /// Keeps the sets for sections that still exist, and creates sets for new sections.
@@ -182,7 +208,7 @@ fn stack<P: RequestProtocol + Clone>(
     protocol: &P,
     policy: Option<&Policy>,
     states: &States,
-    endpoints: &HashMap<String, Servers<P>>,
+    endpoints: &Layers<P>,
 ) -> PolicyStack<P> {
     let mut protocol = protocol.clone();
     if let Some(policy) = policy {
@@ -211,7 +237,7 @@ fn stack<P: RequestProtocol + Clone>(
         stack = stack.guards(|guards| guards.attempt_timeout(timeout));
     }
     match policy.endpoints.as_ref().and_then(|name| endpoints.get(name)) {
-        Some(servers) => stack.endpoints(servers.layer.clone()),
+        Some(layer) => stack.endpoints(layer.clone()),
         None => stack,
     }
 }

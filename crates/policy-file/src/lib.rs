@@ -160,6 +160,8 @@ mod error;
 mod event;
 mod file;
 mod follow;
+mod in_force;
+mod inspect;
 mod look_up;
 mod options;
 mod pause;

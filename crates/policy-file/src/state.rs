@@ -69,6 +69,18 @@ impl State {
         Self { budget: Arc::new(own.clone()), kind: BudgetKind::Own(own), guards }
     }
 
+    /// Returns the budget, unless the program supplied it.
+    pub(crate) fn own_budget(&self) -> Option<&RetryBudget> {
+        match &self.kind {
+            BudgetKind::Own(budget) => Some(budget),
+            BudgetKind::Fleet => None,
+        }
+    }
+
+    pub(crate) fn guard_words(&self) -> &[GuardWord] {
+        &self.guards
+    }
+
     /// Returns the guards for a layer.
     pub(crate) fn guards(&self) -> Vec<SharedGuard> {
         let erased = |word: &GuardWord| match word.kind.clone() {

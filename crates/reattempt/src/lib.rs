@@ -58,6 +58,7 @@
 //! | `http` | layers for HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
 //! | `hyper` | classifies errors from hyper, hyper-util and h2 | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
+//! | `reqwest-0-12` | retries requests of an older `reqwest::Client`: `reqwest_0_12` | reqwest 0.12 | off |
 //! | `json` | rules for the JSON bodies of well-known services, with a [`PeekBodyLayer`] | serde_json 1 | off |
 //! | `reqwest-blocking` | HTTP's rules for `reqwest::blocking` in [`retry_blocking`](operation::retry_blocking) | reqwest 0.13 | off |
 //! | `ureq` | classifies errors from ureq, for the same | ureq 3.5 | off |
@@ -65,6 +66,7 @@
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
 //! | `digest` | verifies the digests of downloads | RFC 9530 | off |
 //! | `tower-http` | supports tower-http's classifiers and its `FollowRedirect` | tower-http 0.7 | off |
+//! | `serde` | serializes a [`snapshot`] | serde 1 | off |
 //! | `tracing` | emits `tracing` events, and spans for calls and attempts | tracing 0.1 | off |
 //! | `opentelemetry` | records metrics and spans for HTTP calls, and metrics for guards and (with `tonic`) gRPC calls | opentelemetry 0.33 | off |
 //!
@@ -77,6 +79,7 @@
 //! | retries for a client of your own type | [`guide::own_client`] |
 //! | tests of retries and guards | [`guide::testing`] |
 //! | logs, metrics and traces | [`guide::logs`] |
+//! | everything that is in force now: balances, open breakers, ejected servers | [`snapshot`] |
 //! | the report of a failed call | [`report::ReportSlot`] |
 //! | every retry setting and its default | [`RetryPolicy`] |
 //! | the HTTP settings: what is retried, replayed and read | [`Http`] |
@@ -123,6 +126,7 @@ pub mod order;
 pub mod peek_body;
 #[cfg(feature = "http")]
 pub mod policies;
+pub mod snapshot;
 #[cfg(feature = "http")]
 pub mod standard;
 
@@ -134,6 +138,9 @@ struct Readme;
 #[cfg(feature = "reqwest")]
 #[doc(inline)]
 pub use reattempt_engine::ReqwestExt;
+#[cfg(feature = "reqwest-0-12")]
+#[doc(inline)]
+pub use reattempt_engine::reqwest_0_12;
 #[doc(inline)]
 pub use reattempt_engine::{
     CallOptions, Deadline, Report, RetryBudget, RetryPolicy, StopReason, Verdict, budget, classify, error, observe,

@@ -18,11 +18,11 @@ use reattempt::standard::Standard;
 #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
 use reattempt::telemetry::Measured;
 use reqwest::{Request, Response};
-use reqwest_middleware::Next;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::error::{BoxError, ChainError};
+use super::api::Next;
+use super::error::{BoxError, ChainError};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

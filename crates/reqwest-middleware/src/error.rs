@@ -5,14 +5,15 @@ use std::fmt;
 
 use reattempt::Report;
 use reattempt::error::Redacted;
-use reqwest_middleware::Error as MiddlewareError;
+
+use super::api::Error as MiddlewareError;
 
 /// An equivalent of tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The error of a call sent through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
+/// The error of a call sent through a [`ReattemptMiddleware`](super::ReattemptMiddleware).
 ///
-/// The error is inside [`reqwest_middleware::Error::Middleware`]. Its source is the last attempt's error: a
+/// The error is inside the chain's `Error::Middleware`. Its source is the last attempt's error: a
 /// `reqwest::Error`, or the error of a later middleware. If a limit ended the call, the source is the limit's error,
 /// such as [`TimedOut`](reattempt::TimedOut) or [`Refused`](reattempt::guard::Refused).
 ///

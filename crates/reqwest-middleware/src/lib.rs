@@ -25,6 +25,12 @@
 //! # }
 //! ```
 //!
+//! | chain | use | reqwest |
+//! |---|---|---|
+//! | `reqwest-middleware` 0.5 | this page | 0.13 |
+//! | `astral-reqwest-middleware` 0.5 (uv, rattler, pixi) | the module `astral`, with the feature `astral` | 0.13 |
+//! | `reqwest-middleware` 0.4 | see `reattempt::guide::reqwest_middleware` | 0.12 |
+//!
 //! Middlewares that are added after this one run once per attempt, and those before it run once per call. Each attempt
 //! gets a clone of the call's extensions. After the call, the extensions are those of the attempt that ended last.
 //!
@@ -103,8 +109,14 @@
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
+#![allow(clippy::duplicate_mod, reason = "one source serves reqwest-middleware and its fork")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+use ::reqwest_middleware as api;
+
+#[cfg(feature = "astral")]
+#[cfg_attr(docsrs, doc(cfg(feature = "astral")))]
+pub mod astral;
 mod chain;
 mod error;
 mod middleware;

@@ -4,10 +4,10 @@ use http::Extensions;
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, RetryPolicy};
 use reqwest::{Request, Response};
-use reqwest_middleware::{Middleware, Next, Result};
 
-use crate::chain::{ChainLayer, ChainService, LastExtensions};
-use crate::error::CallError;
+use super::api::{Middleware, Next, Result};
+use super::chain::{ChainLayer, ChainService, LastExtensions};
+use super::error::CallError;
 
 /// A middleware that sends each request through layers of `reattempt`.
 ///

@@ -87,7 +87,12 @@ impl Destinations {
 
     /// Returns `true` if a success would not change the bucket that `destination` would use.
     pub(super) fn is_full(&self, destination: &str) -> bool {
-        self.balance_of(destination).is_full(self.rule.capacity())
+        self.is_full_at(self.balance_of(destination))
+    }
+
+    /// Returns `true` if a success would not change a bucket with this balance.
+    pub(super) fn is_full_at(&self, balance: Balance) -> bool {
+        balance.is_full(self.rule.capacity())
     }
 
     /// Restores the balances of former buckets, up to the capacity. Called before the buckets are used.

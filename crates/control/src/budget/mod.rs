@@ -9,16 +9,16 @@
 //! | `any_bucket` | a bucket of any kind |
 //! | `bucket`, `cautious` | the two kinds of bucket, each one atomic word |
 //! | `not_full` | the count of buckets that a success would change |
-//! | `debug` | the `Debug` output |
+//! | `shown` | the output: for `Debug`, and for a snapshot |
 
 mod any_bucket;
 mod bucket;
 mod cautious;
 mod contract;
-mod debug;
 mod destinations;
 mod not_full;
 mod retry_budget;
 mod settings;
+mod shown;
 
 pub use retry_budget::RetryBudget;

@@ -10,9 +10,9 @@ use reattempt_core::Evidence;
 use super::bucket::TOKEN;
 use super::destinations::Destinations;
 use super::not_full::NotFull;
-use super::settings::{Costs, Kind, RATIO, Settings, balance};
+use super::settings::{Costs, Kind, RATIO, Settings};
 use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
-use crate::millionths::millionths;
+use crate::millionths::{millionths, units};
 use crate::sync::{Apart, AtomicU64, OnceLock, Ordering};
 
 /// A retry budget: a token bucket per destination that every retry must draw from.
@@ -367,7 +367,7 @@ impl RetryBudget {
     /// retry to any destination also updates every bucket that has become full over time.
     pub fn balance(&self, destination: &str) -> f64 {
         let buckets = self.state.buckets.as_ref();
-        buckets.map_or(f64::INFINITY, |buckets| balance(buckets.balance(destination)))
+        buckets.map_or(f64::INFINITY, |buckets| units(buckets.balance(destination)))
     }
 
     /// Returns `true` if a success would not change the bucket of `destination`.
@@ -384,7 +384,7 @@ impl RetryBudget {
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
         let mut own = self.state.buckets.as_ref().map_or_else(Vec::new, |buckets| buckets.balances().0);
         own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        own.into_iter().map(|(name, bucket)| (name, balance(bucket.tokens))).collect()
+        own.into_iter().map(|(name, bucket)| (name, units(bucket.tokens))).collect()
     }
 
     /// Returns the total number of retries and hedges refused since the budget was built.

@@ -9,7 +9,7 @@ use reattempt_core::{FailureKind, Recommended, Warning};
 use super::bucket::{MOST_TOKENS, TOKEN, TokenRule};
 use super::cautious::{self, Caution};
 use crate::destination_table::DEFAULT_DESTINATIONS;
-use crate::millionths::millionths;
+use crate::millionths::{millionths, units};
 
 /// The share of normal traffic that may be retried, for budgets created from a traffic rate.
 pub(super) const RATIO: f64 = 0.1;
@@ -218,14 +218,9 @@ impl Settings {
     }
 }
 
-/// Converts millionths to tokens, which are negative for a debt.
-pub(crate) fn balance(millionths: i64) -> f64 {
-    millionths as f64 / TOKEN as f64
-}
-
 /// Converts millionths to tokens.
 pub(crate) fn tokens(millionths: u64) -> f64 {
-    millionths as f64 / TOKEN as f64
+    units(millionths.cast_signed())
 }
 
 fn capacity(tokens: f64) -> u64 {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use reattempt_core::guard::{BodyEnd, End, Health};
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Random, Warning};
 
 use super::ejections::{Effect, Ejections, Made, MemberRecord, TierRules, name_of, stamp};
@@ -364,5 +365,17 @@ impl<T> Default for EndpointSet<T> {
 impl<T> fmt::Debug for EndpointSet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.views(None)).finish()
+    }
+}
+
+/// Shows the number of endpoints in and out of service, and each of them. The set is locked while its endpoints are
+/// read, as for a [`view`](Self::view).
+impl<T> Inspect for EndpointSet<T> {
+    fn inspect(&self, now: Duration) -> Part {
+        let views = self.view(now);
+        let out = views.iter().filter(|view| view.out.is_some()).count();
+        let largest = |tier: usize| views.iter().filter(|view| view.tier == tier).map(|view| view.weight).max();
+        let endpoints = views.iter().map(|view| view.inspect(largest(view.tier).unwrap_or(1)));
+        Part::new("endpoints", "").field("in_service", views.len() - out).field("out", out).parts(endpoints)
     }
 }

@@ -1,7 +1,9 @@
-//! The state of each endpoint, for `Debug` and metrics.
+//! The state of each endpoint, for `Debug`, metrics and snapshots.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use reattempt_core::snapshot::Part;
 
 use super::ejections::{MemberRecord, stamp};
 use super::endpoint::EjectReason;
@@ -60,6 +62,29 @@ impl EndpointView {
             out: ejected.map(|(left, _)| Duration::from_millis(left)),
             reason: ejected.map(|(_, reason)| reason),
         }
+    }
+}
+
+impl EndpointView {
+    /// Returns the price by which a pick compares endpoints of one tier, whose largest weight this is: the latency ×
+    /// the load × (1 + 32 × the failure rate). The load is in flight ÷ weight + 1 ÷ the largest weight.
+    fn price(&self, largest_weight: u32) -> Option<Duration> {
+        let load = self.in_flight as f64 / f64::from(self.weight) + 1.0 / f64::from(largest_weight);
+        let price = self.latency?.as_secs_f64() * load * (1.0 + 32.0 * self.failing);
+        Duration::try_from_secs_f64(price).ok()
+    }
+
+    pub(crate) fn inspect(&self, largest_weight: u32) -> Part {
+        Part::new("endpoint", &*self.name)
+            .field("tier", self.tier)
+            .field("weight", self.weight)
+            .field("in_flight", self.in_flight)
+            .field("picks", self.picks)
+            .field_if("latency", self.latency)
+            .field("failing", self.failing)
+            .field_if("price", self.price(largest_weight))
+            .field_if("out", self.out)
+            .field_if("reason", self.reason.map(|reason| reason.to_string()))
     }
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
+use reattempt_core::snapshot::Part;
 
 use super::guard_type::guard;
+use super::inspect;
 use super::per_destination::{PerDestination, State};
 use super::places::{PlaceNote, Places, PlacesSettings, Usage};
 use super::usual_latency::UsualLatency;
@@ -63,6 +65,7 @@ pub struct Bulkhead(PerDestination<Places>);
 
 guard! {
     Bulkhead, BulkheadTicket, Places,
+    kind: "bulkhead",
     memory: "0.5 MB",
     replaced: "Calls beyond a lower limit finish; a higher one admits calls that wait.",
 }
@@ -173,5 +176,13 @@ impl State for Places {
     /// Shows a destination that has calls in flight. The ages of bodies are in [`Bulkhead::usage_at`].
     fn shown(&self) -> Option<Usage> {
         self.in_use()
+    }
+
+    fn inspect_settings(settings: &PlacesSettings, part: Part) -> Part {
+        inspect::queue(settings.patience, part.field("limit", settings.limit))
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        inspect::usage(self.usage(now), part)
     }
 }

@@ -1,13 +1,13 @@
 //! The public type of a guard, around the shell that all guards share.
 
-/// Implements the setters that all guards have, `Guard`, `Debug`, and the ticket type.
+/// Implements the setters that all guards have, `Guard`, `Inspect`, `Debug`, and the ticket type.
 ///
-/// The guard is a struct around `PerDestination`. `memory` is the memory used by 1024 destinations, and `replaced`
-/// completes the docs of `replace_settings`.
+/// The guard is a struct around `PerDestination`. `kind` is its word in a snapshot, `memory` the memory used by 1024
+/// destinations, and `replaced` completes the docs of `replace_settings`.
 macro_rules! guard {
     (
         $guard:ident $(<$rule:ident: $bound:ident>)?, $ticket:ident, $state:ty,
-        memory: $memory:literal, replaced: $replaced:literal $(,)?
+        kind: $kind:literal, memory: $memory:literal, replaced: $replaced:literal $(,)?
     ) => {
         #[doc = concat!("The proof that a [`", stringify!($guard), "`] admitted a call or has it in the queue.")]
         pub struct $ticket $(<$rule: $bound>)? ($crate::guard::per_destination::Ticket<$state>);
@@ -85,6 +85,12 @@ macro_rules! guard {
 
             fn validate(&self) -> Vec<reattempt_core::Warning> {
                 self.0.validate()
+            }
+        }
+
+        impl $(<$rule: $bound>)? reattempt_core::snapshot::Inspect for $guard $(<$rule>)? {
+            fn inspect(&self, now: Duration) -> reattempt_core::snapshot::Part {
+                self.0.inspect($kind, now)
             }
         }
 

@@ -6,6 +6,7 @@ mod breaker;
 mod bulkhead;
 mod guard_type;
 mod heads;
+mod inspect;
 mod pause;
 mod per_destination;
 mod places;

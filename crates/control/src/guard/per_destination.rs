@@ -11,6 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
+use reattempt_core::snapshot::Part;
 
 use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations};
 use crate::guard::usual_latency::UsualLatency;
@@ -117,6 +118,12 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
 
     /// Returns the entry for `Debug`, or `None` if the state is not worth listing.
     fn shown(&self) -> Option<Self::Shown>;
+
+    /// Adds the settings in force to the guard's part of a snapshot.
+    fn inspect_settings(settings: &Self::Settings, part: Part) -> Part;
+
+    /// Adds the state at `now` to the destination's part of a snapshot. Called without a lock of the table.
+    fn inspect(&self, now: Duration, part: Part) -> Part;
 }
 
 /// The states and settings of a guard. Clones share them.
@@ -286,6 +293,17 @@ impl<S: State> PerDestination<S> {
             .field(S::LISTED, &listed)
             .field("more", &more)
             .finish_non_exhaustive()
+    }
+
+    pub(crate) fn inspect(&self, kind: &'static str, now: Duration) -> Part {
+        let part = S::inspect_settings(&self.settings(), Part::new(kind, ""));
+        let is_full = |most| self.0.states.len() >= most;
+        let shared = match self.0.max_destinations {
+            None => Some("all_destinations"),
+            Some(most) if S::OTHERS_SHARE && is_full(most) => Some("other_destinations"),
+            Some(_) => None,
+        };
+        part.parts(self.0.states.inspect(shared, |state, part| state.inspect(now, part)))
     }
 }
 

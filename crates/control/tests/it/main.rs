@@ -14,6 +14,7 @@ mod destinations;
 mod endpoints;
 mod events;
 mod guards;
+mod inspected;
 mod model;
 mod newcomers;
 mod pause;

@@ -13,5 +13,6 @@ mod guard_panics;
 mod hedge;
 mod jitter;
 mod permit;
+mod snapshot;
 mod support;
 mod texts;

@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use reattempt::budget::Budget;
 use reattempt::endpoints::metrics::EndpointMetrics;
 use reattempt::endpoints::{Endpoints, EndpointsHandle, EndpointsLayer};
 use reattempt::guard::{CircuitBreaker, GuardLayer};
 use reattempt::observe::Event;
+use reattempt::schedule::{Failure, FailureKind};
+use reattempt::snapshot::Snapshot;
 use reattempt::standard::StandardLayer;
-use reattempt::{Report, RetryLayer};
+use reattempt::{Report, RetryBudget, RetryLayer};
 use reattempt_testing::secs;
 use reattempt_testing_layers::cluster::{Cluster, Does, Node, WELL, get, policy};
 use reattempt_testing_layers::metrics::Reader;
@@ -28,7 +31,8 @@ const SEEDED: [&str; 7] = [
     "me:s3cret@[::1]:80",
 ];
 
-/// The secrets of endpoints' keys and of errors are in no event, view, report, error, label or `Debug` output.
+/// The secrets of endpoints' keys and of errors are in no event, view, report, error, label, snapshot or
+/// `Debug` output.
 #[tokio::test(start_paused = true)]
 async fn seeded_secrets_are_in_no_text() {
     for seeded in SEEDED {
@@ -62,6 +66,11 @@ async fn seeded_secrets_are_in_no_text() {
             }
         }
         note(format!("{client:?} {handle:?} {breaker:?} {:?}", handle.view()));
+        let named = RetryBudget::ratio(0.1);
+        named.acquire(seeded, &Failure::new(FailureKind::Server), secs(1)).unwrap().spend().succeed();
+        let page = Snapshot::new().add(seeded, &handle).add("", &breaker).add("", &named);
+        assert!(page.to_string().contains("\n  destination "), "{page}");
+        note(format!("{page} {page:?} {}", serde_json::to_string(&page).unwrap()));
         note(format!("{:?} {:?}", reader.of_endpoints("picks"), reader.of_endpoints("ejections")));
         let texts = texts.lock().unwrap().join("\n");
         assert!(texts.contains("is out for") && texts.contains("no answer from"), "{texts}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::HeaderMap;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Budget, Limits, Schedule};
 
 use crate::call::causes::Causes;
@@ -57,6 +58,15 @@ impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
     #[cfg(feature = "http")]
     pub(crate) fn attempt_limit(&self, options: Option<&CallOptions>) -> Option<Duration> {
         options.and_then(CallOptions::get_attempt_timeout).or(self.attempt_timeout)
+    }
+
+    /// Returns a policy's part of a snapshot.
+    pub(crate) fn inspect(&self, kind: &'static str, now: Duration) -> Part
+    where
+        B: Inspect,
+    {
+        let part = self.limits.inspect(Part::new(kind, ""));
+        part.field_if("attempt_timeout", self.attempt_timeout).parts([self.budget.inspect(now)])
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::{Latencies, RetryBudget};
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Budget, Limits, Warning};
 
 use crate::call::observe;
@@ -324,5 +325,12 @@ impl<P: Protocol + fmt::Debug, B: fmt::Debug, Mode> fmt::Debug for HedgePolicy<P
             .field("limits", &self.settings.limits)
             .field("delay", &self.settings.strategy.delay)
             .finish_non_exhaustive()
+    }
+}
+
+/// Shows the current delay, the limits and the budget. Its protocol is not shown.
+impl<P: Protocol, B: Inspect, Mode> Inspect for HedgePolicy<P, B, Mode> {
+    fn inspect(&self, now: Duration) -> Part {
+        self.settings.inspect("hedge_policy", now).field_if("delay", self.current_delay())
     }
 }

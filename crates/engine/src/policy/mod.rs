@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Budget, Combined, Limits, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 
@@ -303,5 +304,12 @@ where
             .field("limits", &self.settings.limits)
             .field("attempt_timeout", &self.settings.attempt_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+/// Shows the schedule, the limits and the budget. Its protocol is not shown.
+impl<P: Protocol, Backoff: fmt::Debug, B: Inspect, Mode> Inspect for RetryPolicy<P, Backoff, B, Mode> {
+    fn inspect(&self, now: Duration) -> Part {
+        self.settings.inspect("retry_policy", now).field("schedule", format!("{:?}", self.settings.strategy))
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
     if extensions.get::<tower_http::follow_redirect::RequestUri>().is_some() {
         return true;
     }
-    #[cfg(feature = "reqwest")]
+    #[cfg(any(feature = "reqwest", feature = "reqwest-0-12"))]
     if extensions.get::<tower_http_of_reqwest::follow_redirect::RequestUri>().is_some() {
         return true;
     }
@@ -145,6 +145,10 @@ pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
 pub(super) fn followed_by_client_of(error: &(dyn Error + 'static)) -> bool {
     #[cfg(feature = "reqwest")]
     if causes(error).any(|error| error.is::<reqwest::Error>()) {
+        return true;
+    }
+    #[cfg(feature = "reqwest-0-12")]
+    if causes(error).any(|error| error.is::<reqwest012::Error>()) {
         return true;
     }
     let _ = error;

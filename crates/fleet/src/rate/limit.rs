@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reattempt_control::{Patience, RateLimit, RateTicket, WaiterId, Wakers};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Recommended, Warning};
 use tokio::runtime::Handle;
 
@@ -297,5 +298,25 @@ impl fmt::Debug for FleetRateLimit {
             .field("local", &self.0.local)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
+    }
+}
+
+/// Shows the rate, whether the store fails, the counts since the start, each destination's tokens in this process, and
+/// the limit for when it is alone.
+impl Inspect for FleetRateLimit {
+    fn inspect(&self, now: Duration) -> Part {
+        let (shared, stats) = (&*self.0, self.stats());
+        Part::new("fleet_rate_limit", "")
+            .field("prefix", &*shared.prefix)
+            .field("per_second", shared.rate.per_second())
+            .field("burst", shared.rate.burst())
+            .field("store_fails", shared.outage.is_on())
+            .field("asked", stats.asked)
+            .field("granted", stats.granted)
+            .field("alone", stats.alone)
+            .field("late", stats.late)
+            .field("failed", stats.failed)
+            .parts(shared.portions().iter().map(|portion| portion.inspect(now)))
+            .parts([shared.local.inspect(now).named("local")])
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use reattempt_control::{Patience, RateLimit, RateTicket, WaitQueue, WaiterId, Wakers};
 use reattempt_core::guard::{Admit, Arrival, Guard};
+use reattempt_core::snapshot::Part;
 
 use super::outage::Outage;
 use crate::destination::between;
@@ -111,6 +112,14 @@ impl Portion {
 
     pub(crate) fn supply(&self) -> MutexGuard<'_, Supply> {
         self.supply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn inspect(&self, now: Duration) -> Part {
+        let (tokens, waiting) = {
+            let mut supply = self.supply();
+            (supply.tokens(now), supply.queue.len())
+        };
+        Part::new("destination", &*self.name).field("tokens", tokens).field("waiting", waiting)
     }
 
     /// Returns `true` if dropping this value at `now` would lose nothing.

@@ -42,6 +42,13 @@ impl Shared {
         Self { store, rate, local, prefix, patience, observer, portions, outage, tally, hasher }
     }
 
+    /// Returns all portions, sorted by destination.
+    pub(super) fn portions(&self) -> Vec<Arc<Portion>> {
+        let mut portions = self.portions.all();
+        portions.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        portions
+    }
+
     /// Returns the portion of a destination, or `None` if there is no room for it.
     pub(super) fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
         let new = |name: &str| {

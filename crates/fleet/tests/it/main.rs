@@ -5,6 +5,7 @@
 
 mod budget;
 mod events;
+mod inspected;
 mod memory;
 mod messages;
 #[cfg(feature = "opentelemetry")]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use reattempt_control::{Limit, Patience, WaiterId};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused, Resume};
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Failure, FailureKind, Schedule, SentAt};
 use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
@@ -351,6 +352,19 @@ impl Guard for Pace {
             true => Ok(()),
             false => self.queue.would_admit(&self.responsive, arrival),
         }
+    }
+}
+
+/// Shows the interval, the waiting calls, and the counts since the start.
+impl Inspect for Pace {
+    fn inspect(&self, _: Duration) -> Part {
+        let metrics = self.responsive.metrics();
+        Part::new("pace", "")
+            .field("interval", self.responsive.interval())
+            .field("waiting", self.waiting())
+            .field("calls", metrics.invocations)
+            .field("times_up", metrics.times_up)
+            .field("times_down", metrics.times_down)
     }
 }
 

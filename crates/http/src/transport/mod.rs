@@ -10,7 +10,7 @@ mod texts;
 mod h2;
 #[cfg(feature = "hyper")]
 mod hyper;
-#[cfg(feature = "reqwest")]
+#[cfg(any(feature = "reqwest", feature = "reqwest-0-12"))]
 mod reqwest;
 mod tls;
 #[cfg(feature = "tonic")]
@@ -43,8 +43,8 @@ use reattempt_replay::ReplayError;
 /// | a `reqwest::Error` or `ureq::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
 /// Among `std::io` errors, only those of failed connections are recognised. This crate's features `hyper` (hyper,
-/// hyper-util's legacy client, h2), `reqwest`, `tonic` and `ureq` add the errors of these clients. Layer timeouts, such
-/// as `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
+/// hyper-util's legacy client, h2), `reqwest`, `reqwest-0-12`, `tonic` and `ureq` add the errors of these clients.
+/// Layer timeouts, such as `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
 ///
 /// An `io::Error` that is not wrapped in a client's error does not show whether a request was sent. Only a refused
 /// connection or an unusable local address proves that it was not. An unreachable host or network is therefore
@@ -127,8 +127,8 @@ pub fn fault_of_error(error: &(dyn Error + 'static)) -> Option<Fault> {
         if connecting::is_on_the_way(error) {
             return Some(Fault::Local);
         }
-        #[cfg(feature = "reqwest")]
-        if error.downcast_ref::<::reqwest::Error>().is_some_and(::reqwest::Error::is_builder) {
+        #[cfg(any(feature = "reqwest", feature = "reqwest-0-12"))]
+        if reqwest::is_builder(error) {
             return Some(Fault::Caller);
         }
         #[cfg(feature = "ureq")]
@@ -200,8 +200,8 @@ pub fn view_error<E: 'static>(error: &E) -> Option<&(dyn Error + 'static)> {
     if let Some(error) = view_as::<::hyper::Error>(error).or_else(|| view_as::<::h2::Error>(error)) {
         return Some(error);
     }
-    #[cfg(feature = "reqwest")]
-    if let Some(error) = view_as::<::reqwest::Error>(error) {
+    #[cfg(any(feature = "reqwest", feature = "reqwest-0-12"))]
+    if let Some(error) = reqwest::view(error) {
         return Some(error);
     }
     #[cfg(feature = "tonic")]
@@ -272,9 +272,9 @@ fn sign(error: &(dyn Error + 'static), phase: Phase) -> Sign {
     if let Some(sign) = hyper::sign(error).or_else(|| h2::sign(error)) {
         return sign;
     }
-    #[cfg(feature = "reqwest")]
-    if let Some(error) = error.downcast_ref::<::reqwest::Error>() {
-        return reqwest::sign(error);
+    #[cfg(any(feature = "reqwest", feature = "reqwest-0-12"))]
+    if let Some(sign) = reqwest::sign(error) {
+        return sign;
     }
     #[cfg(feature = "tonic")]
     if let Some(sign) = tonic::sign(error) {

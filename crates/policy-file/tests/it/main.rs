@@ -16,6 +16,7 @@ mod layers;
 mod reading;
 mod reloads;
 mod schemas;
+mod snapshots;
 mod support;
 mod texts;
 mod watching;

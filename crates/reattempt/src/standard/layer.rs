@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget, Throttle};
 use reattempt_core::guard::Guard;
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Budget, Combined, ConfigError, Recommended, Schedule, Warning};
 use reattempt_engine::error::BoxedError;
 use reattempt_engine::hedge::HedgePolicy;
@@ -370,6 +371,16 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
             total_time: Some(total),
             ..self.policy.combined()
         }
+    }
+}
+
+/// Shows the time limits, the policy and the guards. The layers around the stack and inside the guards are not shown.
+impl<G: Guard + Inspect, Policy: AttemptPolicy + Inspect, O, I> Inspect for StandardLayer<G, Policy, O, I> {
+    fn inspect(&self, now: Duration) -> Part {
+        Part::new("standard", "")
+            .field("total_time", self.times.total)
+            .field("attempt_timeout", self.times.attempt)
+            .parts([self.policy.inspect(now), self.guards.guard().inspect(now)])
     }
 }
 

@@ -22,10 +22,13 @@ mod operation;
 mod policies;
 mod profiles;
 mod regressions;
+#[cfg(feature = "reqwest-0-12")]
+mod reqwest_0_12;
 #[cfg(feature = "reqwest")]
 mod reqwest_calls;
 #[cfg(feature = "tonic")]
 mod service_config;
+mod snapshot;
 mod stacks;
 mod tenants;
 #[cfg(feature = "tracing")]

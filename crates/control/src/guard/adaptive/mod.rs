@@ -17,9 +17,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resume};
+use reattempt_core::snapshot::Part;
 use reattempt_core::user_code;
 
 use super::guard_type::guard;
+use super::inspect;
 use super::per_destination::{PerDestination, State};
 use super::places::{PlaceNote, Places, Usage};
 use super::usual_latency::UsualLatency;
@@ -78,6 +80,7 @@ pub struct AdaptiveLimit<R: LimitRule>(PerDestination<MovingPlaces<R>>);
 
 guard! {
     AdaptiveLimit<R: LimitRule>, AdaptiveTicket, MovingPlaces<R>,
+    kind: "adaptive_limit",
     memory: "1.7 MB",
     replaced: "Limits stay, and rules with their states. A limit out of bounds moves when its window closes.",
 }
@@ -248,5 +251,14 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     /// Shows a destination that has calls in flight.
     fn shown(&self) -> Option<Usage> {
         self.places.in_use()
+    }
+
+    fn inspect_settings(settings: &AdaptiveSettings<R>, part: Part) -> Part {
+        let part = part.field("initial", settings.places.limit);
+        inspect::queue(settings.places.patience, settings.bounds.inspect(part))
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        inspect::usage(self.places.usage(now), part)
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reattempt_core::guard::GuardKind;
+use reattempt_core::snapshot::Part;
 
 use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Vegas};
 use crate::guard::per_destination::PerDestination;
@@ -25,6 +26,10 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
+    pub(super) fn inspect(self, part: Part) -> Part {
+        part.field("least", self.least).field("most", self.most)
+    }
+
     pub(super) fn clamp(self, limit: f64) -> f64 {
         limit.clamp(f64::from(self.least), f64::from(self.most))
     }

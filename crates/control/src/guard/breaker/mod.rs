@@ -10,6 +10,7 @@
 //! | `tally` | the calls to a healthy server, counted without the lock |
 //! | `changes` | callbacks, called in order and without a lock |
 //! | `settings` | the setters |
+//! | `inspect` | what a snapshot shows |
 
 // structure(file-length): one public type, most of it docs.
 
@@ -19,6 +20,7 @@ mod counts;
 #[cfg(test)]
 mod exploration;
 mod failing;
+mod inspect;
 mod machine;
 mod rules;
 mod settings;
@@ -31,6 +33,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
+use reattempt_core::snapshot::Part;
 use reattempt_core::{Recommended, ServerHint, Warning, user_code};
 
 use super::guard_type::guard;
@@ -136,6 +139,7 @@ pub struct CircuitBreaker(PerDestination<Circuit>);
 
 guard! {
     CircuitBreaker, BreakerTicket, Circuit,
+    kind: "circuit_breaker",
     memory: "1.6 MB, or 1.3 MB for a counting breaker. Four counts with cache lines of their own are a third of that",
     replaced: "Open times that have begun keep their end. Counts are cleared if the window has other buckets.",
 }
@@ -163,10 +167,7 @@ impl CircuitBreaker {
 
     /// Returns the time from `now` until a probe may be sent to `destination`, or `None` if the breaker is not open.
     pub fn open_time_left_at(&self, destination: &str, now: Duration) -> Option<Duration> {
-        self.step(destination, now, |machine| {
-            let expiry = machine.expiry.filter(|_| machine.state == BreakerState::Open);
-            expiry.map(|expiry| expiry.saturating_sub(now))
-        })
+        self.step(destination, now, |machine| open_time_left(machine, now))
     }
 
     /// Refuses all calls to `destination` until it is [closed](Self::close_at).
@@ -180,14 +181,7 @@ impl CircuitBreaker {
     }
 
     fn step<R>(&self, destination: &str, now: Duration, read: impl FnOnce(&Machine) -> R) -> R {
-        self.0.read(destination, |circuit| {
-            let read = circuit.with(|rules, machine| {
-                machine.advance(rules, now);
-                read(machine)
-            });
-            circuit.notify();
-            read
-        })
+        self.0.read(destination, |circuit| circuit.step(now, read))
     }
 
     fn force(&self, destination: &str, state: BreakerState, now: Duration) {
@@ -321,9 +315,28 @@ impl State for Circuit {
         let state = self.with(|_, machine| machine.state);
         (state != BreakerState::Closed).then_some(state)
     }
+
+    fn inspect_settings(rules: &Arc<Rules>, part: Part) -> Part {
+        inspect::settings(rules, part)
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        let seen = self.step(now, |machine| (machine.state, open_time_left(machine, now), *machine.window.counts()));
+        inspect::state(seen, part)
+    }
 }
 
 impl Circuit {
+    /// Reads the state at `now`, and delivers the change if the open time is over.
+    fn step<R>(&self, now: Duration, read: impl FnOnce(&Machine) -> R) -> R {
+        let read = self.with(|rules, machine| {
+            machine.advance(rules, now);
+            read(machine)
+        });
+        self.notify();
+        read
+    }
+
     /// Slow path of `admit`, for every case that the tally and the gate do not cover.
     #[inline(never)]
     fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<BreakerNote>> {
@@ -402,6 +415,11 @@ impl Drop for EndedOnPanic<'_> {
         // The next call delivers the state change, because the callback may be what panicked.
         self.circuit.end_call(self.note, self.ending, |_| false);
     }
+}
+
+fn open_time_left(machine: &Machine, now: Duration) -> Option<Duration> {
+    let expiry = machine.expiry.filter(|_| machine.state == BreakerState::Open);
+    expiry.map(|expiry| expiry.saturating_sub(now))
 }
 
 fn asked_delay(hint: ServerHint) -> Duration {

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
+use reattempt_core::snapshot::Part;
 
 use super::guard_type::guard;
+use super::inspect;
 use super::per_destination::{PerDestination, State};
 use super::wait_queue::Patience;
 use crate::destination_table::Entry;
@@ -70,6 +72,7 @@ pub struct Pause(PerDestination<Paused>);
 
 guard! {
     Pause, PauseTicket, Paused,
+    kind: "pause",
     memory: "0.2 MB",
     replaced: "A pause that has begun keeps its end.",
 }
@@ -180,6 +183,15 @@ impl State for Paused {
     fn validate(rule: &Rule) -> Vec<Warning> {
         let warning = rule.longest.is_zero().then(|| Warning::new("longest", "0s", "above 0s"));
         warning.into_iter().collect()
+    }
+
+    fn inspect_settings(rule: &Rule, part: Part) -> Part {
+        inspect::queue(rule.patience, part.field("longest", rule.longest))
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        let (until, waiting) = self.until_and_waiting();
+        part.field("time_left", until.saturating_sub(now)).field("waiting", waiting)
     }
 }
 

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
+use reattempt_core::snapshot::Part;
+
 /// One token in millionths, the unit of all amounts here.
 pub(crate) const TOKEN: u64 = 1_000_000;
 
@@ -80,6 +82,11 @@ impl Limit {
     #[inline]
     pub const fn is_infinite(self) -> bool {
         self.period == 0
+    }
+
+    /// Adds the rate to a part of a snapshot, unless it allows everything.
+    pub(crate) fn inspect(self, part: Part) -> Part {
+        part.field_if("per_second", (!self.is_infinite()).then(|| self.tokens_per_second()))
     }
 
     /// Returns the tokens per second.

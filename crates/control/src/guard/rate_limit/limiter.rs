@@ -10,12 +10,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Quota, Reason, Refused, Resume};
+use reattempt_core::snapshot::Part;
 
 use super::super::time::nanos;
 use super::super::usual_latency::UsualLatency;
 use super::super::wait_queue::{Patience, WaitQueue, WaiterId, Wakers};
 use super::limit::{Limit, TOKEN};
 use super::tokens::{Booking, Tokens, Unbookable};
+use crate::millionths::units;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The settings of one destination.
@@ -97,6 +99,15 @@ pub(crate) struct Look {
     pub(crate) waiting: usize,
     /// `true` if the server's responses lower the rate.
     pub(crate) follows: bool,
+}
+
+impl Look {
+    /// Adds the rate with its tokens, unless it allows everything, and the waiting calls.
+    pub(crate) fn inspect(self, part: Part) -> Part {
+        let tokens = (!self.limit.is_infinite()).then(|| units(self.balance));
+        let part = self.limit.inspect(part).field_if("tokens", tokens);
+        part.field("waiting", self.waiting).field("lowered_by_server", self.follows)
+    }
 }
 
 impl Limiter {

@@ -20,13 +20,16 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Health, Quota, Refused, Resume};
+use reattempt_core::snapshot::Part;
 use reattempt_core::{Recommended, Warning};
 
 use super::guard_type::guard;
+use super::inspect;
 use super::per_destination::{PerDestination, State};
 use super::usual_latency::UsualLatency;
 use super::wait_queue::Wakers;
 use crate::destination_table::Entry;
+use crate::millionths::units;
 use limiter::{Forgets, Limiter, LimiterNote, LimiterSettings, Look};
 use tokens::Booking;
 
@@ -86,6 +89,7 @@ pub struct RateLimit(PerDestination<Limiter>);
 
 guard! {
     RateLimit, RateTicket, Limiter,
+    kind: "rate_limit",
     memory: "0.3 MB",
     replaced: "A destination whose own rate or burst was set keeps both. For the others, the time since the last \
                call is credited at the new rate.",
@@ -128,9 +132,8 @@ impl RateLimit {
     }
 
     /// Returns the tokens of `destination` at `now`, which are negative if some were taken in advance.
-    #[allow(clippy::cast_precision_loss, reason = "the tokens as a float are an approximation")]
     pub fn tokens_at(&self, destination: &str, now: Duration) -> f64 {
-        self.look(destination, Some(now)).balance as f64 / TOKEN as f64
+        units(self.look(destination, Some(now)).balance)
     }
 
     /// Returns the rate of `destination`.
@@ -285,5 +288,14 @@ impl State for Limiter {
     fn shown(&self) -> Option<Look> {
         let look = self.look(None);
         (look.waiting > 0 || look.follows).then_some(look)
+    }
+
+    fn inspect_settings(settings: &LimiterSettings, part: Part) -> Part {
+        let part = settings.limit.inspect(part).field("burst", settings.burst / TOKEN);
+        inspect::queue(settings.patience, part)
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        self.look(Some(now)).inspect(part)
     }
 }

@@ -12,8 +12,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
+use reattempt_core::snapshot::Part;
 
 use super::guard_type::guard;
+use super::inspect;
 use super::per_destination::{PerDestination, State};
 use super::rate_limit::limiter::{Forgets, Limiter, LimiterNote, LimiterSettings, Look};
 use super::rate_limit::{Limit, TOKEN};
@@ -79,6 +81,7 @@ pub struct SendRate(PerDestination<MovingLimiter>);
 
 guard! {
     SendRate, SendTicket, MovingLimiter,
+    kind: "send_rate",
     memory: "0.4 MB",
     replaced: "The rates stay.",
 }
@@ -185,5 +188,13 @@ impl State for MovingLimiter {
     fn shown(&self) -> Option<Look> {
         let look = self.limiter.look(None);
         (!look.limit.is_infinite()).then_some(look)
+    }
+
+    fn inspect_settings(settings: &LimiterSettings, part: Part) -> Part {
+        inspect::queue(settings.patience, part)
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        self.limiter.look(Some(now)).inspect(part)
     }
 }

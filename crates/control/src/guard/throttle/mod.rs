@@ -11,11 +11,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Health, Reason, Refused, Resume};
+use reattempt_core::snapshot::Part;
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
 use crate::destination_table::Entry;
-use crate::millionths::MILLION;
+use crate::millionths::{MILLION, units};
 use crate::sync::{Mutex, MutexGuard};
 use settings::{RefusalRule, ThrottleSettings};
 use window::{RequestWindow, Requests};
@@ -65,6 +66,7 @@ pub struct Throttle(PerDestination<ThrottleState>);
 
 guard! {
     Throttle, ThrottleTicket, ThrottleState,
+    kind: "throttle",
     memory: "0.4 MB",
     replaced: "The counts are cleared if the window has another length.",
 }
@@ -150,19 +152,21 @@ impl ThrottleState {
     fn lock(&self) -> MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    #[allow(clippy::cast_precision_loss, reason = "the probability has 32 bits")]
+    fn counts(&self, now: Duration) -> ThrottleCounts {
+        let mut counted = self.lock();
+        counted.window.advance(now);
+        let total = counted.window.total();
+        let probability = counted.probability() as f64 / (1_u64 << 32) as f64;
+        ThrottleCounts { requests: total.all, accepts: total.accepts(), probability }
+    }
 }
 
 impl Throttle {
     /// Returns the counts for `destination` at `now`.
-    #[allow(clippy::cast_precision_loss, reason = "the probability has 32 bits")]
     pub fn counts_at(&self, destination: &str, now: Duration) -> ThrottleCounts {
-        self.0.read(destination, |tally| {
-            let mut counted = tally.lock();
-            counted.window.advance(now);
-            let total = counted.window.total();
-            let probability = counted.probability() as f64 / (1_u64 << 32) as f64;
-            ThrottleCounts { requests: total.all, accepts: total.accepts(), probability }
-        })
+        self.0.read(destination, |tally| tally.counts(now))
     }
 }
 
@@ -225,5 +229,18 @@ impl State for ThrottleState {
     fn shown(&self) -> Option<Requests> {
         let counted = self.lock();
         (counted.excess() > 0).then(|| counted.window.total())
+    }
+
+    fn inspect_settings(settings: &ThrottleSettings, part: Part) -> Part {
+        part.field("multiplier", units(settings.rule.multiplier.cast_signed()))
+            .field("max_probability", units(settings.rule.max_probability.cast_signed()))
+            .field("window", settings.window)
+    }
+
+    fn inspect(&self, now: Duration, part: Part) -> Part {
+        let counts = self.counts(now);
+        part.field("requests", counts.requests)
+            .field("accepts", counts.accepts)
+            .field("probability", counts.probability)
     }
 }
