@@ -203,10 +203,7 @@ impl PolicyFile {
     /// Returns the reason why the file cannot be used. The previous policies are then kept.
     pub fn reload(&self) -> Result<(), PolicyFileError> {
         self.shared.apply(|| Some(disk::read(&self.shared.path)));
-        match self.error() {
-            None => Ok(()),
-            Some(error) => Err(error),
-        }
+        self.error().map_or(Ok(()), Err)
     }
 
     /// Returns the reason why the file's latest content is not used, or `None` if it is used.
