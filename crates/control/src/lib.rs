@@ -57,8 +57,8 @@ mod sync;
 pub use bounded_name::bounded_name;
 pub use budget::RetryBudget;
 pub use endpoints::{
-    EjectReason, Ended, EndpointEvent, EndpointId, EndpointSet, EndpointTicket, EndpointView, Pick, PickedTier, Place,
-    TierId, Trail,
+    EjectReason, EjectionRules, Ended, EndpointEvent, EndpointId, EndpointSet, EndpointTicket, EndpointView, Pick,
+    PickedTier, Place, TierId, Trail,
 };
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker,

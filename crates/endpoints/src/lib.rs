@@ -50,7 +50,8 @@
 //! | it gets 20 or more calls within 10 s, and at least half of them fail | the same | [`FailureRate`](EjectReason::FailureRate) |
 //! | it responds with a 503 and a `Retry-After` | that time, up to 60 s | [`Asked`](EjectReason::Asked) |
 //!
-//! Up to 20 % of that time, chosen at random, is added. At most half of the endpoints are out of service because they
+//! [`EjectionRules`] change the numbers of failures, the times and the largest share. Up to 20 % of the time, chosen at
+//! random, is added. At most half of the endpoints are out of service because they
 //! fail. If more than half do, they stay in service, and only the price steers calls away from them. Endpoints that
 //! accept no connection, or have asked for a wait, can serve nothing. They do not count, and stay out unless all
 //! endpoints are out. Outcomes are classified as they are for [guards](reattempt_guard). A fault of this machine,
@@ -137,7 +138,9 @@ pub use layer::{EndpointsLayer, Urls};
 pub use look_up::{ByClosure, ByTtl, Dns, Every, LookUp};
 pub use place::Keyed;
 pub use random::seed_picks;
-pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView, Place};
+pub use reattempt_control::{
+    EjectReason, EjectionRules, EndpointEvent, EndpointId, EndpointTicket, EndpointView, Place,
+};
 pub use rewrite::Rewrite;
 pub use settings::{Endpoints, ForeignHosts};
 pub use source::{Connected, List, Source};

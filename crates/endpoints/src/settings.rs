@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_control::{EndpointEvent, EndpointSet, Place};
+use reattempt_control::{EjectionRules, EndpointEvent, EndpointSet, Place};
 use reattempt_core::{Combined, Warning};
 
 use super::base_url::BaseUrl;
@@ -26,6 +26,7 @@ pub struct Endpoints<S> {
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     keeps_failing: bool,
+    ejection_rules: EjectionRules,
     /// The number of endpoints of each tier, and the client's index if it has one.
     subset: Option<(NonZeroUsize, Option<u64>)>,
     spill: Option<f64>,
@@ -60,7 +61,7 @@ pub enum ForeignHosts {
 impl Settings {
     /// Creates an empty set with these settings.
     pub(super) fn set<T>(&self) -> EndpointSet<T> {
-        let mut set = EndpointSet::new();
+        let mut set = EndpointSet::new().ejection_rules(self.ejection_rules);
         if self.keeps_failing {
             set = set.without_ejections();
         }
@@ -96,6 +97,13 @@ impl<S> Endpoints<S> {
     /// connection is ejected for 1 s to 12 s, and one that asks for a wait until it is over.
     pub fn without_ejections(mut self) -> Self {
         self.settings.keeps_failing = true;
+        self
+    }
+
+    /// Sets the rules by which failing endpoints are ejected: how many failures, for how long, and how many endpoints at
+    /// most. For their defaults see [`without_ejections`](Self::without_ejections).
+    pub fn ejection_rules(mut self, rules: EjectionRules) -> Self {
+        self.settings.ejection_rules = rules;
         self
     }
 
@@ -232,6 +240,7 @@ impl<S> std::fmt::Debug for Endpoints<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoints")
             .field("ejects", &!self.settings.keeps_failing)
+            .field("ejection_rules", &self.settings.ejection_rules)
             .field("subset", &self.settings.subset)
             .field("spill", &self.settings.spill)
             .field("attempt_timeout", &self.settings.attempt_timeout)

@@ -1,13 +1,14 @@
 //! A set's endpoints with their ejections, guarded by the set's lock.
 //!
 //! An ejection is temporary. An endpoint that fails is taken out of service only if at most half of a set, or of its
-//! last tier, fail. If more fail, all stay in service, and calls prefer those that fail less. An endpoint that accepts
+//! last tier, fail. (The rules may have another share.) If more fail, all stay in service, and calls prefer those that fail less. An endpoint that accepts
 //! no connection, or has asked for a wait, can serve nothing. It is out whatever the others do, unless all are.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ejection_rules::EjectionRules;
 use super::endpoint::{Decisive, EjectReason, IDLE, Member};
 use super::events::EndpointEvent;
 use super::place::Place;
@@ -23,9 +24,10 @@ use crate::sync::Ordering;
 /// [`Limits::max_server_delay`](reattempt_core::Limits).
 const LONGEST_WAIT: u64 = 60_000;
 
-/// The rules for tiers that users set.
+/// The rules that users set.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TierRules {
+pub(crate) struct Rules {
+    pub(crate) ejection: EjectionRules,
     /// The share of the calls for the next tier, in millionths (W-3).
     pub(crate) spill: Option<u64>,
     pub(crate) share_state: bool,
@@ -78,11 +80,11 @@ struct Kept {
 }
 
 impl<T> MemberRecord<T> {
-    pub(crate) fn new(place: Place, member: Member<T>) -> Self {
+    pub(crate) fn new(place: Place, rules: &EjectionRules, member: Member<T>) -> Self {
         Self {
             place,
             member: Arc::new(member),
-            failing: Series::FAILING,
+            failing: Series::of(rules.lasts.0, rules.lasts.1),
             reason: EjectReason::InARow,
             unreachable: Series::UNREACHABLE,
             on_trial: false,
@@ -263,7 +265,7 @@ impl<T> Ejections<T> {
     }
 
     /// Decides which endpoints are out of service, and returns the others.
-    pub(crate) fn update_roster(&mut self, now: u64, rules: TierRules, events: &mut Vec<EndpointEvent>) -> Roster<T> {
+    pub(crate) fn update_roster(&mut self, now: u64, rules: Rules, events: &mut Vec<EndpointEvent>) -> Roster<T> {
         let last = self.records.last().map(|record| record.place.tier);
         let was_all_in = self.all_in.take();
         let mut tiers = Vec::new();
@@ -275,7 +277,7 @@ impl<T> Ejections<T> {
             // A tier of reserves only is a tier like any other.
             let (main, reserve) = tier.split_at_mut(if split > 0 { split } else { tier.len() });
             let has_reserve = reserve.iter().any(|record| !record.is_out(Kept::default()));
-            let kept = if is_last { kept(main, has_reserve) } else { Kept::default() };
+            let kept = if is_last { kept(main, has_reserve, rules.ejection.at_most) } else { Kept::default() };
             let all_in = kept.all || kept.failing || kept.unreachable;
             if all_in {
                 self.all_in = Some(number);
@@ -311,23 +313,22 @@ fn part_in_service<T>(records: &[MemberRecord<T>], id: TierId, share: u64, all_i
 
 /// Returns the ejected endpoints of the last tier that stay in service.
 ///
-/// Failing ones stay if they are more than half of those that can serve at all. If none can, all stay, unless an
-/// endpoint of the reserve is in service. If the others
-/// have all returned without a success so far, unreachable ones stay too: each may be the first to accept a connection
+/// Failing ones stay if they are all or more than this share, in millionths, of those that can serve at all. If none
+/// can, all stay, unless an endpoint of the reserve is in service. If the others have all returned without a success so far, unreachable ones stay too: each may be the first to accept a connection
 /// again, and the first one to return would otherwise get the calls of all.
-fn kept<T>(tier: &[MemberRecord<T>], has_reserve: bool) -> Kept {
+fn kept<T>(tier: &[MemberRecord<T>], has_reserve: bool, at_most: u64) -> Kept {
     let open = || tier.iter().filter(|record| !record.is_shut());
     let (length, failing) = (open().count(), open().filter(|record| record.failing.until.is_some()).count());
     Kept {
         all: length == 0 && !has_reserve,
-        failing: failing > length / 2,
+        failing: failing > 0 && (failing == length || failing as u64 * MILLION > at_most * length as u64),
         unreachable: length > 0 && open().all(MemberRecord::is_unproven),
     }
 }
 
 /// Returns the share of picks that a part of a tier gets because of its health. After an outage of most of it, this is
 /// the part of it that is in service. If calls spill over, it is at most 1.4 times that (W-3).
-fn healthy_share<T>(records: &mut [MemberRecord<T>], rules: TierRules) -> u64 {
+fn healthy_share<T>(records: &mut [MemberRecord<T>], rules: Rules) -> u64 {
     let length = records.len() as u64;
     let mut out: Vec<_> = records.iter_mut().filter(|record| record.out).collect();
     let in_service = length - out.len() as u64;

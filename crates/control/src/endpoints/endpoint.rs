@@ -7,10 +7,12 @@ use std::time::Duration;
 use reattempt_core::ServerHint;
 use reattempt_core::guard::{End, Health};
 
+use super::ejection_rules::FailureLimits;
 use super::event_word::EventWord;
 use super::latency_word::LatencyWord;
 use super::names::Named;
 use super::words::{FailureWord, Stamp, WindowWord};
+use crate::millionths::MILLION;
 use crate::sync::{AtomicU64, Ordering};
 
 /// An endpoint in a set.
@@ -20,6 +22,7 @@ pub(crate) struct Endpoint<T> {
     pub(crate) failures: FailureWord,
     window: WindowWord,
     event: EventWord,
+    limits: FailureLimits,
     pub(crate) picks: AtomicU64,
     pub(crate) service: T,
 }
@@ -28,10 +31,10 @@ pub(crate) struct Endpoint<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EjectReason {
-    /// Five consecutive failures. A lost connection counts as two of them, however many calls it has ended. After an
+    /// Five consecutive failures, or as many as the [rules](super::EjectionRules) say. A lost connection counts as two of them, however many calls it has ended. After an
     /// ejection, a single failure is enough until the first success.
     InARow,
-    /// At least half of 20 or more calls failed within 10 s.
+    /// At least half of 20 or more calls failed within 10 s, or as the rules say.
     FailureRate,
     /// The endpoint accepted no connection. A single failure is enough.
     NoConnection,
@@ -73,13 +76,14 @@ impl Decisive {
 }
 
 impl<T> Endpoint<T> {
-    pub(crate) fn new(name: Arc<str>, service: T) -> Self {
+    pub(crate) fn new(name: Arc<str>, limits: FailureLimits, service: T) -> Self {
         Self {
             named: Named::new(name),
             latency: LatencyWord::default(),
             failures: FailureWord::default(),
             window: WindowWord::default(),
             event: EventWord::default(),
+            limits,
             picks: AtomicU64::new(0),
             service,
         }
@@ -127,13 +131,14 @@ impl<T> Endpoint<T> {
             }
             Health::Failed | Health::Unavailable => {
                 self.latency.failed(after, at);
-                let reason = reason(self.failures.failed(at), self.window.failed(at));
+                let reason = self.reason(self.failures.failed(self.limits.row, at), self.window.failed(at));
                 let wait = if health == Health::Unavailable { wait(hint) } else { None };
                 Decisive::of(reason, wait, after)
             }
             Health::Lost if self.event.opens(now.saturating_sub(after), now) => {
                 self.latency.failed(after, at);
-                Decisive::of(reason(self.failures.lost(at), self.window.failed(at)), None, after)
+                let in_a_row = self.failures.lost(self.limits.row, at);
+                Decisive::of(self.reason(in_a_row, self.window.failed(at)), None, after)
             }
             Health::NotConnected => {
                 self.latency.failed(after, at);
@@ -151,8 +156,16 @@ impl<T> Endpoint<T> {
         if !self.event.opens(head, now) {
             return None;
         }
-        let reason = reason(self.failures.lost(at), self.window.broke(at));
+        let reason = self.reason(self.failures.lost(self.limits.row, at), self.window.broke(at));
         Decisive::of(reason, None, now.saturating_sub(head))
+    }
+
+    /// Returns the reason for an ejection, if one of the two counts requests it. Both must have recorded the failure.
+    fn reason(&self, in_a_row: bool, (calls, failures): (u32, u32)) -> Option<EjectReason> {
+        let FailureLimits { calls: enough, share, .. } = self.limits;
+        let by_rate = calls >= enough && u64::from(failures) * MILLION >= u64::from(calls) * share;
+        let reason = in_a_row.then_some(EjectReason::InARow);
+        reason.or(by_rate.then_some(EjectReason::FailureRate))
     }
 
     /// Forgets the latency and the failure rate of an endpoint that returns with this many calls in flight (P-5).
@@ -166,12 +179,6 @@ impl<T> Endpoint<T> {
         self.failures.put_out();
         self.window.close();
     }
-}
-
-/// Returns the reason for an ejection, if one of the two counts requests it. Both must have recorded the failure.
-fn reason(in_a_row: bool, by_rate: bool) -> Option<EjectReason> {
-    let reason = in_a_row.then_some(EjectReason::InARow);
-    reason.or(by_rate.then_some(EjectReason::FailureRate))
 }
 
 /// Returns the wait that a server asked for. A pushback binds the call instead of the endpoint.

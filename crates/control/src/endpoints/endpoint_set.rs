@@ -12,7 +12,8 @@ use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Effect, Ejections, Made, MemberRecord, TierRules, name_of, stamp};
+use super::ejection_rules::EjectionRules;
+use super::ejections::{Effect, Ejections, Made, MemberRecord, Rules, name_of, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::latency_word::time_of;
@@ -60,7 +61,7 @@ pub struct EndpointSet<T> {
     tiered: AtomicBool,
     ejections: Mutex<Ejections<T>>,
     ejects: bool,
-    rules: TierRules,
+    rules: Rules,
     subset: Subset,
     /// The number of endpoints that the last update listed, for warnings.
     listed: AtomicUsize,
@@ -74,7 +75,7 @@ impl<T> EndpointSet<T> {
             tiered: AtomicBool::new(false),
             ejections: Mutex::new(Ejections::new()),
             ejects: true,
-            rules: TierRules::default(),
+            rules: Rules::default(),
             subset: Subset::All,
             listed: AtomicUsize::new(0),
         }
@@ -85,6 +86,13 @@ impl<T> EndpointSet<T> {
     #[must_use]
     pub fn without_ejections(self) -> Self {
         Self { ejects: false, ..self }
+    }
+
+    /// Sets the rules by which failing endpoints are ejected. They apply to endpoints that are added later.
+    #[must_use]
+    pub fn ejection_rules(mut self, rules: EjectionRules) -> Self {
+        self.rules.ejection = rules;
+        self
     }
 
     /// Uses at most `most` endpoints of each tier, for large sets.
@@ -270,8 +278,10 @@ impl<T> EndpointSet<T> {
             // No lock is held, because `make` may use this set.
             for (place, name) in &wanted {
                 if (!known.contains(name) || replaced.contains(name)) && !made.contains_key(name) {
-                    let record =
-                        |service| MemberRecord::new(*place, Member::new(Endpoint::new(Arc::clone(name), service)));
+                    let record = |service| {
+                        let endpoint = Endpoint::new(Arc::clone(name), self.rules.ejection.limits, service);
+                        MemberRecord::new(*place, &self.rules.ejection, Member::new(endpoint))
+                    };
                     made.insert(name, make(name).map(record));
                 }
             }

@@ -40,6 +40,7 @@
 //!   among very many endpoints.
 //! - `endpoint_set` is the set that users hold.
 
+mod ejection_rules;
 mod ejections;
 mod endpoint;
 mod endpoint_set;
@@ -58,6 +59,7 @@ mod trail;
 mod view;
 mod words;
 
+pub use ejection_rules::EjectionRules;
 pub use endpoint::EjectReason;
 pub use endpoint_set::EndpointSet;
 pub use events::EndpointEvent;

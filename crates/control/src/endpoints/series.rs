@@ -40,13 +40,12 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// The ejections of an endpoint that fails.
-    pub(crate) const FAILING: Self = Self::of(5_000, 10_000);
     /// The ejections of an endpoint that accepts no connection. An attempt costs little there, because it moves on, so
     /// a restarted endpoint is found early.
     pub(crate) const UNREACHABLE: Self = Self::of(1_000, 10_000);
 
-    const fn of(shortest: u64, longest: u64) -> Self {
+    /// The shortest and the longest ejection, in milliseconds.
+    pub(crate) const fn of(shortest: u64, longest: u64) -> Self {
         Self { shortest, longest, until: None, strikes: 0, since: 0 }
     }
 
@@ -58,8 +57,7 @@ impl Series {
         }
         let forgiven = now.saturating_sub(self.since) / FORGIVEN;
         self.strikes = self.strikes.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
-        // Four doublings exceed the longest duration.
-        let lasts = self.longest.min(self.shortest << self.strikes.min(4));
+        let lasts = self.longest.min(self.shortest.saturating_mul(1 << self.strikes.min(63)));
         self.strikes = self.strikes.saturating_add(1);
         self.until = Some(now.saturating_add(lasts + drawn.spread(lasts)));
         true

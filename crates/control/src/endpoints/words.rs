@@ -16,21 +16,21 @@ const ONE: u32 = 1 << 16;
 /// Each step moves the running failure rate an eighth of the way to 0 or to [`ONE`].
 const STEP: u32 = 8;
 
-/// The number of consecutive failures after which an endpoint is ejected.
-const ROW: u32 = 5;
 /// Replaces the count of consecutive failures while the endpoint is ejected, so that further failures are not reported.
-const OUT: u32 = ROW + 1;
+const OUT: u32 = UNREACHABLE - 1;
+/// Replaces the count if the next failure ejects the endpoint, or has just done so.
+const ON_TRIAL: u32 = OUT - 1;
 /// The number of failures that a lost connection counts as. It is a single event, but ends several calls.
 // C-8
 const LOST: u32 = 2;
 /// Marks an endpoint that is ejected because it accepts no connection, above the count of consecutive failures.
 const UNREACHABLE: u32 = 1 << 15;
 
-/// The length of a window in milliseconds, the minimum number of calls for a decision, and the maximum number of calls
-/// counted.
+/// The length of a window in milliseconds, and the maximum number of calls counted.
 const WINDOW: u32 = 10_000;
-const ENOUGH: u32 = 20;
 const FULL: u32 = 0xffff;
+/// The largest minimum of calls for a decision.
+pub(crate) const MOST_CALLS: u32 = 60_000;
 
 /// Returns the milliseconds since a stamp.
 pub(crate) const fn age(since: Stamp, now: Stamp) -> u32 {
@@ -171,23 +171,27 @@ impl FailureWord {
         self.change(|failures| failures.raised(now));
     }
 
-    /// Records a failure. Returns `true` if it completes the number of consecutive failures and the endpoint is not
-    /// already out.
-    pub(crate) fn failed(&self, now: Stamp) -> bool {
-        self.add(1, now)
+    /// Records a failure. Returns `true` if it completes the number of consecutive failures, or the endpoint was on
+    /// trial, and it is not already out.
+    pub(crate) fn failed(&self, limit: u32, now: Stamp) -> bool {
+        self.add(1, limit, now)
     }
 
     /// Records a lost connection. Returns the same as [`failed`](Self::failed).
-    pub(crate) fn lost(&self, now: Stamp) -> bool {
-        self.add(LOST, now)
+    pub(crate) fn lost(&self, limit: u32, now: Stamp) -> bool {
+        self.add(LOST, limit, now)
     }
 
-    fn add(&self, number: u32, now: Stamp) -> bool {
+    fn add(&self, number: u32, limit: u32, now: Stamp) -> bool {
         let new = self.change(|failures| {
-            let row = if failures.row == OUT { OUT } else { ROW.min(failures.row + number) };
+            let row = match failures.row {
+                row @ (ON_TRIAL | OUT) => row,
+                row if row + number >= limit => ON_TRIAL,
+                row => (row + number).min(ON_TRIAL - 1),
+            };
             Failures { row, ..failures.raised(now) }
         });
-        new.row == ROW
+        new.row == ON_TRIAL
     }
 
     /// Records that the endpoint accepted no connection, which raises its rate only. Returns `true` if it is not marked
@@ -204,7 +208,7 @@ impl FailureWord {
     /// Clears the mark set by [`put_out`](Self::put_out). Unless `well`, a failure before the first success ejects the
     /// endpoint again.
     pub(crate) fn let_in(&self, well: bool) {
-        self.change(|failures| Failures { row: if well { 0 } else { ROW }, ..failures });
+        self.change(|failures| Failures { row: if well { 0 } else { ON_TRIAL }, ..failures });
     }
 
     /// Marks the endpoint as unreachable, until its next success.
@@ -219,12 +223,12 @@ impl FailureWord {
     /// Clears the mark set by [`mark_unreachable`](Self::mark_unreachable), without a success. A failure before the
     /// first success ejects the endpoint again.
     pub(crate) fn try_again(&self) {
-        self.change(|failures| Failures { row: failures.row.max(ROW), is_unreachable: false, ..failures });
+        self.change(|failures| Failures { row: failures.row.max(ON_TRIAL), is_unreachable: false, ..failures });
     }
 
     /// Returns `true` if the next failure ejects the endpoint.
     pub(crate) fn is_on_trial(&self) -> bool {
-        Failures::of(self.0.load(Ordering::Relaxed)).row == ROW
+        Failures::of(self.0.load(Ordering::Relaxed)).row == ON_TRIAL
     }
 
     /// Changes the word and returns the new state.
@@ -239,11 +243,6 @@ impl FailureWord {
             }
         }
     }
-}
-
-/// Returns `true` if there were enough calls, of which at least half failed.
-const fn is_enough(calls: u32, failures: u32) -> bool {
-    calls >= ENOUGH && failures >= calls.div_ceil(2)
 }
 
 /// The calls and failures within ten seconds, starting with a failure.
@@ -270,25 +269,23 @@ impl WindowWord {
         });
     }
 
-    /// Records a failure. Returns `true` if there were enough calls and at least half of them failed.
-    pub(crate) fn failed(&self, now: Stamp) -> bool {
-        let (calls, failures) = self.change(|open| match open {
+    /// Records a failure. Returns the calls and the failures in the window.
+    pub(crate) fn failed(&self, now: Stamp) -> (u32, u32) {
+        self.change(|open| match open {
             Some((since, calls, failures)) if age(since, now) < WINDOW => (since, calls + 1, failures + 1),
             _ => (now, 1, 1),
-        });
-        is_enough(calls, failures)
+        })
     }
 
     /// Records the failure of a call that was already counted as a success. Returns the same as
     /// [`failed`](Self::failed).
-    pub(crate) fn broke(&self, now: Stamp) -> bool {
-        let (calls, failures) = self.change(|open| match open {
+    pub(crate) fn broke(&self, now: Stamp) -> (u32, u32) {
+        self.change(|open| match open {
             Some((since, calls, failures)) if age(since, now) < WINDOW => {
                 (since, calls.max(failures + 1), failures + 1)
             }
             _ => (now, 1, 1),
-        });
-        is_enough(calls, failures)
+        })
     }
 
     /// Closes the window.

@@ -5,6 +5,7 @@ mod load;
 mod model;
 mod picks;
 mod price;
+mod rules;
 mod shut;
 mod tiers;
 mod updates;
