@@ -112,6 +112,8 @@ mod handle;
 mod job;
 mod keys;
 mod layer;
+mod load_report;
+mod load_reports;
 mod look_up;
 #[cfg(feature = "opentelemetry")]
 pub mod metrics;
@@ -134,6 +136,7 @@ pub use future::ResponseFuture;
 pub use guard::EndpointGuard;
 pub use handle::EndpointsHandle;
 pub use layer::{EndpointsLayer, Urls};
+pub use load_reports::{LoadReports, ReportWatch, Watching, WatchingFuture};
 pub use look_up::{ByClosure, ByTtl, Dns, Every, LookUp};
 pub use place::Keyed;
 pub use random::seed_picks;
