@@ -105,11 +105,10 @@ impl LoadReport {
     pub(super) fn weight(&self) -> Option<f64> {
         let is_reported = self.application_utilization > 0.0;
         let utilization = if is_reported { self.application_utilization } else { self.cpu_utilization };
-        if utilization == 0.0 || self.queries_per_second == 0.0 {
-            return None;
-        }
         let error_rate = self.errors_per_second / self.queries_per_second;
-        Some(self.queries_per_second / (utilization + error_rate)).filter(|weight| WEIGHTS.contains(weight))
+        // Without a rate, this is 0 or not a number.
+        let weight = self.queries_per_second / (utilization + error_rate);
+        (utilization > 0.0 && WEIGHTS.contains(&weight)).then_some(weight)
     }
 }
 

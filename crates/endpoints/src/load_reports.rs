@@ -30,8 +30,8 @@ const MEAN_WEIGHT: f64 = 100.0;
 /// The load reports of a client's servers, from which its endpoints get their weights.
 ///
 /// Use it if servers differ in size, or have other work to do. They report their load in their responses, by the Open
-/// Request Cost Aggregation (ORCA) of xDS. A server that reports twice the utilization of another one at the
-/// same rate of calls gets half the calls. Clones share the reports. Create one for each client with endpoints.
+/// Request Cost Aggregation (ORCA) of xDS. A server that reports twice the utilization of another one at the same rate
+/// of calls gets half the calls. Clones share the reports. Create one for each client with endpoints.
 ///
 /// [`watch`](Self::watch) wraps the client of each endpoint, and reads the reports. [`place`](Self::place) sets the
 /// weight. A look-up places its endpoints again after each answer, even if the answer is unchanged, so set its interval
@@ -61,8 +61,12 @@ const MEAN_WEIGHT: f64 = 100.0;
 /// # }
 /// ```
 ///
-/// For a list, a stream of changes or a handle's update, call
-/// [`place_again`](super::EndpointsHandle::place_again) once per second from a task.
+/// For a list or a stream of changes, call [`place_again`](super::EndpointsHandle::place_again) once per second from a
+/// task. With a handle's update, use [`update_placed`](super::EndpointsHandle::update_placed), so that new endpoints
+/// have the same scale of weights.
+///
+/// Each endpoint needs its own client, whose responses are `http::Response`s. Reports are not read from reqwest's
+/// responses, nor through an [`EndpointsLayer`](super::EndpointsLayer), which has one client for all servers.
 ///
 /// # Reports
 ///
@@ -207,8 +211,7 @@ impl ReportedWeight {
 
 /// The client of an endpoint whose load reports are read, created by [`LoadReports::watch`].
 ///
-/// Responses are `http::Response`s, as those of hyper are. Their heads, the frames of their bodies and errors
-/// are returned unchanged.
+/// The heads of responses, the frames of their bodies and errors are returned unchanged.
 #[derive(Debug, Clone)]
 pub struct Watching<C> {
     client: C,
