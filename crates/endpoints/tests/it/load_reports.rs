@@ -154,7 +154,16 @@ fn hostile() -> impl Strategy<Value = HeaderMap> {
     let raw = prop::collection::vec(32..127_u8, 0..60).prop_map(|value| field(BINARY, value));
     let pair = (prop::sample::select(vec!["cpu_utilization", "rps_fractional", "eps", ""]), any::<u64>());
     let pairs = prop::collection::vec(pair.prop_map(|(name, bits)| format!("{name}={}", f64::from_bits(bits))), 0..5);
-    prop_oneof![binary, raw, "[ -~]{0,40}".prop_map(|it| text(&it)), pairs.prop_map(|pairs| text(&pairs.join(",")))]
+    let extreme =
+        (-12..12, -12..12).prop_map(|(load, rate)| format!("cpu_utilization=1e{load},rps_fractional=1e{rate}"));
+    let extreme = extreme.prop_map(|values| text(&values));
+    prop_oneof![
+        extreme,
+        binary,
+        raw,
+        "[ -~]{0,40}".prop_map(|it| text(&it)),
+        pairs.prop_map(|pairs| text(&pairs.join(",")))
+    ]
 }
 
 proptest! {
