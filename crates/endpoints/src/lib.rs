@@ -59,6 +59,9 @@
 //! If the picked endpoint's client is not ready at once, another endpoint's is asked too, and the one that is ready
 //! first sends the request.
 //!
+//! [Weights](Place::weight) steer how often an endpoint is drawn. They are set by [`placed`](Endpoints::placed), and
+//! [`LoadReports`] computes them from the load that servers report.
+//!
 //! # Tiers
 //!
 //! A call is sent to a later tier if it has tried two endpoints of the earlier tier, or all that are in service there.
