@@ -56,6 +56,11 @@ impl<T> EndpointGuard<T> {
         self.discovery.answered();
     }
 
+    /// Gives the endpoints other places.
+    pub(super) fn place_again(&self, place: impl Fn(&str, Place) -> Place) {
+        self.notify_all(self.set.place_again(place, now()));
+    }
+
     /// Returns the places that endpoints have now.
     pub(super) fn places(&self) -> Places {
         Places(self.set.view(now()).iter().map(|view| (Arc::clone(&view.name), Place::from(view))).collect())

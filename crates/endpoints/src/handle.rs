@@ -89,6 +89,34 @@ impl<T> EndpointsHandle<T> {
         Ok(())
     }
 
+    /// Gives each endpoint the place that `place` returns for its name and its place so far. Endpoints keep their state
+    /// and their connections.
+    ///
+    /// Use it for places that change without the list, such as weights by [`LoadReports`](super::LoadReports). If no
+    /// place changes, it is cheap; otherwise, the set is rebuilt. gRFC A58 does so once per second:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reattempt::endpoints::{Balanced, LoadReports};
+    /// # fn example<C: Send + Sync + 'static>(client: &Balanced<C>, reports: LoadReports) {
+    /// let endpoints = client.endpoints();
+    /// let task = tokio::spawn(async move {
+    ///     loop {
+    ///         tokio::time::sleep(Duration::from_secs(1)).await;
+    ///         endpoints.place_again(|name, place| reports.place(name, place));
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    ///
+    /// The task keeps the set alive, so abort it when the client is no longer used. The next answer of a look-up, and
+    /// the next change in a stream, places endpoints by [`placed`](super::Endpoints::placed) again, so set both.
+    ///
+    /// A subset stays as it is until the next update. If `place` panics, nothing changes.
+    pub fn place_again(&self, place: impl Fn(&str, Place) -> Place) {
+        self.guard.place_again(place);
+    }
+
     /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
     pub fn observe(&self, observer: impl Fn(&EndpointEvent) + Send + Sync + 'static) {
         self.guard.observe(Arc::new(observer));
@@ -129,7 +157,7 @@ pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: impl Iterator<I
 
 /// Returns the name of the endpoint with this key, without credentials if the key is a URL. Different keys have
 /// different names: instead of what was removed, the name has a hash that differs by process.
-pub(super) fn name_of(key: &impl fmt::Display) -> Arc<str> {
+pub(super) fn name_of(key: &(impl fmt::Display + ?Sized)) -> Arc<str> {
     static HASHER: OnceLock<RandomState> = OnceLock::new();
     let key = key.to_string();
     let shown = redacted(&key);

@@ -60,6 +60,9 @@
 //! If the picked endpoint's client is not ready at once, another endpoint's is asked too, and the one that is ready
 //! first sends the request.
 //!
+//! [Weights](Place::weight) steer how often an endpoint is drawn. They are set by [`placed`](Endpoints::placed), and
+//! [`LoadReports`] computes them from the load that servers report.
+//!
 //! # Tiers
 //!
 //! A call is sent to a later tier if it has tried two endpoints of the earlier tier, or all that are in service there.
@@ -113,6 +116,8 @@ mod handle;
 mod job;
 mod keys;
 mod layer;
+mod load_report;
+mod load_reports;
 mod look_up;
 #[cfg(feature = "opentelemetry")]
 pub mod metrics;
@@ -135,6 +140,7 @@ pub use future::ResponseFuture;
 pub use guard::EndpointGuard;
 pub use handle::EndpointsHandle;
 pub use layer::{EndpointsLayer, Urls};
+pub use load_reports::{LoadReports, ReportWatch, Watching, WatchingFuture};
 pub use look_up::{ByClosure, ByTtl, Dns, Every, LookUp};
 pub use place::Keyed;
 pub use random::seed_picks;

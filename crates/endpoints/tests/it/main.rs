@@ -20,6 +20,7 @@ mod foreign;
 mod frames;
 mod hedges;
 mod in_flight;
+mod load_reports;
 mod loopback;
 mod metrics;
 mod moves;

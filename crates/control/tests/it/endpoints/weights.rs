@@ -142,3 +142,27 @@ fn new_weight_keeps_the_state() {
     assert_eq!((after.id, after.latency, after.in_flight, after.weight), (before.id, before.latency, 1, 5));
     drop(ticket);
 }
+
+/// Endpoints are moved without an update of the list, and keep their state. An update meanwhile wins.
+// W-2, W-5
+#[test]
+fn moved_endpoints_keep_their_state() {
+    let set = weighted(&[1, 1, 1]);
+    judge(&set, "0", Health::Served, ms(1));
+    let (ticket, before) = (ticket_of(&set, "0", ms(1)), view(&set, "0", ms(1)));
+    let places = || set.view(ms(1)).iter().map(|view| (view.name.to_string(), Place::from(view))).collect::<Vec<_>>();
+    let to = |name: &str, tier: usize, weight: u32| (name.to_owned(), Place::from(tier).weight(weight));
+    set.place_again(|name, place| if name == "0" { place.tier(1).weight(5) } else { place }, ms(1));
+    assert_eq!(places(), [to("1", 0, 1), to("2", 0, 1), to("0", 1, 5)]);
+    let after = view(&set, "0", ms(1));
+    assert_eq!((after.id, after.latency, after.in_flight), (before.id, before.latency, 1));
+    drop(ticket);
+    let update = |name: &str, place: Place| {
+        if name == "1" {
+            set.update([(Place::new().weight(9), "1"), (Place::new(), "2")], |_| (), ms(1));
+        }
+        place.weight(7)
+    };
+    set.place_again(update, ms(1));
+    assert_eq!(places(), [to("1", 0, 9), to("2", 0, 7)]);
+}
