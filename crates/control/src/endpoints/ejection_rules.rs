@@ -69,8 +69,9 @@ impl EjectionRules {
         self.in_a_row(u32::MAX)
     }
 
-    /// Ejects an endpoint that gets at least this many calls within 10 s, if at least this share of them fails. Default:
-    /// half of 20 calls. The share is limited to the range from 0 to 1, and the calls to that from 1 to 60,000.
+    /// Ejects an endpoint that gets at least this many calls within 10 s, if at least this share of them fails.
+    /// Default: half of 20 calls. The share is limited to the range from 0 to 1, and the calls to that from 1 to
+    /// 60,000.
     #[must_use]
     pub fn failure_rate(mut self, share: f64, calls: u32) -> Self {
         (self.limits.share, self.limits.calls) = (millionths(share, 0.0, 1.0), calls.clamp(1, MOST_CALLS));
@@ -85,8 +86,8 @@ impl EjectionRules {
     }
 
     /// Sets the times of ejections. The first one lasts for `first`, and each further one twice as long as the one
-    /// before, up to `longest`. After 30 s in service, one is forgotten. Up to a fifth of the time, chosen at random, is
-    /// added. Default: 5 s and 10 s, because the price avoids a failing endpoint before it is ejected.
+    /// before, up to `longest`. After 30 s in service, one is forgotten. Up to a fifth of the time, chosen at random,
+    /// is added. Default: 5 s and 10 s, because the price avoids a failing endpoint before it is ejected.
     ///
     /// Fractions of milliseconds are dropped, `first` is raised to 1 ms, and `longest` to `first`.
     #[must_use]
@@ -101,8 +102,8 @@ impl EjectionRules {
     /// more fail, or all, then all stay in service, and calls prefer those that fail less. Other shares are limited to
     /// that range.
     ///
-    /// The share is not rounded up: with 0.1, none of nine endpoints is ejected. In tiers before the last one, all may be
-    /// out.
+    /// The share is not rounded up: with 0.1, none of nine endpoints is ejected. In tiers before the last one, all may
+    /// be out.
     #[must_use]
     pub fn at_most(mut self, share: f64) -> Self {
         self.at_most = millionths(share, 0.0, 1.0);

@@ -1,8 +1,9 @@
 //! A set's endpoints with their ejections, guarded by the set's lock.
 //!
 //! An ejection is temporary. An endpoint that fails is taken out of service only if at most half of a set, or of its
-//! last tier, fail. (The rules may have another share.) If more fail, all stay in service, and calls prefer those that fail less. An endpoint that accepts
-//! no connection, or has asked for a wait, can serve nothing. It is out whatever the others do, unless all are.
+//! last tier, fail, or the share that the rules say. If more fail, all stay in service, and calls prefer those that
+//! fail less. An endpoint that accepts no connection, or has asked for a wait, can serve nothing. It is out whatever
+//! the others do, unless all are.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -314,8 +315,9 @@ fn part_in_service<T>(records: &[MemberRecord<T>], id: TierId, share: u64, all_i
 /// Returns the ejected endpoints of the last tier that stay in service.
 ///
 /// Failing ones stay if they are all or more than this share, in millionths, of those that can serve at all. If none
-/// can, all stay, unless an endpoint of the reserve is in service. If the others have all returned without a success so far, unreachable ones stay too: each may be the first to accept a connection
-/// again, and the first one to return would otherwise get the calls of all.
+/// can, all stay, unless an endpoint of the reserve is in service. If the others have all returned without a success so
+/// far, unreachable ones stay too: each may be the first to accept a connection again, and the first one to return
+/// would otherwise get the calls of all.
 fn kept<T>(tier: &[MemberRecord<T>], has_reserve: bool, at_most: u64) -> Kept {
     let open = || tier.iter().filter(|record| !record.is_shut());
     let (length, failing) = (open().count(), open().filter(|record| record.failing.until.is_some()).count());

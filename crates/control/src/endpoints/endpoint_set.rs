@@ -303,27 +303,6 @@ impl<T> EndpointSet<T> {
         }
     }
 
-    /// Gives each endpoint the place that `place` returns for its name and its place so far. Endpoints keep their state
-    /// and their services. `place` is called without a lock. If another update moves an endpoint meanwhile, that
-    /// update wins. Returns the events that the change caused, or `None` if there were none.
-    pub fn place_again(&self, place: impl Fn(&str, Place) -> Place, now: Duration) -> Option<Box<[EndpointEvent]>> {
-        let known: Vec<_> = self.lock().records.iter().map(|record| (name_of(record), record.place)).collect();
-        let placed = known.into_iter().map(|(name, old)| (place(&name, old), old, name));
-        let moves = placed.filter(|(new, old, _)| new != old).map(|(new, old, name)| (name, (old, new)));
-        let moves: HashMap<_, _> = moves.collect();
-        if moves.is_empty() {
-            return None;
-        }
-        self.change(millis(now), |ejections| {
-            for record in &mut ejections.records {
-                if let Some((_, new)) = moves.get(&name_of(record)).filter(|(old, _)| *old == record.place) {
-                    record.place = *new;
-                }
-            }
-            ejections.records.sort_by_key(|record| record.place.part());
-        })
-    }
-
     /// Returns the endpoints to use, without repeated names, sorted by tier.
     fn chosen(&self, endpoints: impl Iterator<Item = (Place, Arc<str>)>) -> Vec<(Place, Arc<str>)> {
         let mut seen = HashSet::new();
@@ -336,7 +315,7 @@ impl<T> EndpointSet<T> {
 
     /// Changes the ejections, and replaces the endpoints in service.
     #[cold]
-    fn change(&self, at: u64, change: impl FnOnce(&mut Ejections<T>)) -> Option<Box<[EndpointEvent]>> {
+    pub(super) fn change(&self, at: u64, change: impl FnOnce(&mut Ejections<T>)) -> Option<Box<[EndpointEvent]>> {
         let mut events = Vec::new();
         let mut ejections = self.lock();
         ejections.expire(at);
@@ -375,14 +354,14 @@ impl<T> EndpointSet<T> {
         self.subset.validate(self.listed.load(Ordering::Relaxed)).into_iter().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ejections<T>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Ejections<T>> {
         self.ejections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Converts a time to whole milliseconds.
 #[inline]
-fn millis(now: Duration) -> u64 {
+pub(super) fn millis(now: Duration) -> u64 {
     now.as_secs().saturating_mul(1000).saturating_add(now.subsec_millis().into())
 }
 

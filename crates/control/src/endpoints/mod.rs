@@ -49,6 +49,7 @@ mod events;
 mod latency_word;
 mod names;
 mod place;
+mod placing;
 mod price;
 mod roster;
 mod series;
