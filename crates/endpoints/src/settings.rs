@@ -100,8 +100,8 @@ impl<S> Endpoints<S> {
         self
     }
 
-    /// Sets the rules by which failing endpoints are ejected: how many failures, for how long, and how many endpoints at
-    /// most. For their defaults see [`without_ejections`](Self::without_ejections).
+    /// Sets the rules by which failing endpoints are ejected: how many failures, for how long, and how many endpoints
+    /// at most. For their defaults see [`without_ejections`](Self::without_ejections).
     pub fn ejection_rules(mut self, rules: EjectionRules) -> Self {
         self.settings.ejection_rules = rules;
         self

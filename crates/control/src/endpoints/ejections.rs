@@ -27,7 +27,7 @@ const LONGEST_WAIT: u64 = 60_000;
 
 /// The rules that users set.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Rules {
+pub(crate) struct SetRules {
     pub(crate) ejection: EjectionRules,
     /// The share of the calls for the next tier, in millionths (W-3).
     pub(crate) spill: Option<u64>,
@@ -266,7 +266,7 @@ impl<T> Ejections<T> {
     }
 
     /// Decides which endpoints are out of service, and returns the others.
-    pub(crate) fn update_roster(&mut self, now: u64, rules: Rules, events: &mut Vec<EndpointEvent>) -> Roster<T> {
+    pub(crate) fn update_roster(&mut self, now: u64, rules: SetRules, events: &mut Vec<EndpointEvent>) -> Roster<T> {
         let last = self.records.last().map(|record| record.place.tier);
         let was_all_in = self.all_in.take();
         let mut tiers = Vec::new();
@@ -330,7 +330,7 @@ fn kept<T>(tier: &[MemberRecord<T>], has_reserve: bool, at_most: u64) -> Kept {
 
 /// Returns the share of picks that a part of a tier gets because of its health. After an outage of most of it, this is
 /// the part of it that is in service. If calls spill over, it is at most 1.4 times that (W-3).
-fn healthy_share<T>(records: &mut [MemberRecord<T>], rules: Rules) -> u64 {
+fn healthy_share<T>(records: &mut [MemberRecord<T>], rules: SetRules) -> u64 {
     let length = records.len() as u64;
     let mut out: Vec<_> = records.iter_mut().filter(|record| record.out).collect();
     let in_service = length - out.len() as u64;

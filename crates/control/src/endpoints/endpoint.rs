@@ -31,8 +31,8 @@ pub(crate) struct Endpoint<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EjectReason {
-    /// Five consecutive failures, or as many as the [rules](super::EjectionRules) say. A lost connection counts as two of them, however many calls it has ended. After an
-    /// ejection, a single failure is enough until the first success.
+    /// Five consecutive failures, or as many as the [rules](super::EjectionRules) say. A lost connection counts as two
+    /// of them, however many calls it has ended. After an ejection, a single failure is enough until the first success.
     InARow,
     /// At least half of 20 or more calls failed within 10 s, or as the rules say.
     FailureRate,

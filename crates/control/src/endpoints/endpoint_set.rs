@@ -13,7 +13,7 @@ use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_core::{Random, Warning};
 
 use super::ejection_rules::EjectionRules;
-use super::ejections::{Effect, Ejections, Made, MemberRecord, Rules, name_of, stamp};
+use super::ejections::{Effect, Ejections, Made, MemberRecord, SetRules, name_of, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::latency_word::time_of;
@@ -61,7 +61,7 @@ pub struct EndpointSet<T> {
     tiered: AtomicBool,
     ejections: Mutex<Ejections<T>>,
     ejects: bool,
-    rules: Rules,
+    rules: SetRules,
     subset: Subset,
     /// The number of endpoints that the last update listed, for warnings.
     listed: AtomicUsize,
@@ -75,7 +75,7 @@ impl<T> EndpointSet<T> {
             tiered: AtomicBool::new(false),
             ejections: Mutex::new(Ejections::new()),
             ejects: true,
-            rules: Rules::default(),
+            rules: SetRules::default(),
             subset: Subset::All,
             listed: AtomicUsize::new(0),
         }
