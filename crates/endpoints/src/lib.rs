@@ -54,8 +54,8 @@
 //! random, is added. At most half of the endpoints are out of service because they fail. If more than half do, they
 //! stay in service, and only the price steers calls away from them. Endpoints that accept no connection, or have asked
 //! for a wait, can serve nothing. They do not count, and stay out unless all endpoints are out. Outcomes are classified
-//! as they are for [guards](reattempt_guard). A fault of this machine, such as a lack of free ports, is not a failure of
-//! the endpoint.
+//! as they are for [guards](reattempt_guard). A fault of this machine, such as a lack of free ports, is not a failure
+//! of the endpoint.
 //!
 //! If the picked endpoint's client is not ready at once, another endpoint's is asked too, and the one that is ready
 //! first sends the request.
