@@ -3,29 +3,7 @@
 //! The lock files of ten programs were searched for crates to read: cargo, deno, Lemmy, Meilisearch, Nushell, Qdrant,
 //! sccache, TiKV, uv and Vector.
 
-use super::table::{Kind, Retrier};
-
-/// Returns an entry for a crate that sends each request once.
-const fn once(
-    name: &'static str,
-    read: (&'static str, &'static str),
-    after: &'static str,
-    file: &'static str,
-) -> Retrier {
-    let off = "nothing to turn off";
-    Retrier { name, read, kind: Kind::Once, after, off, file }
-}
-
-/// Returns an entry for a crate that retries only if the program asks for it.
-const fn on_demand(
-    name: &'static str,
-    read: (&'static str, &'static str),
-    after: &'static str,
-    file: &'static str,
-) -> Retrier {
-    let off = "remove its layer or call";
-    Retrier { name, read, kind: Kind::OnDemand, after, off, file }
-}
+use super::table::{Kind, Retrier, on_demand, once};
 
 const NACKS: &str = "an HTTP/2 stream refused by the server, or a GOAWAY without an error; the body must be bytes";
 

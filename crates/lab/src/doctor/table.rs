@@ -45,3 +45,25 @@ impl Retrier {
         format!("https://docs.rs/crate/{}/{}/source/{}", self.name, self.read.1, self.file)
     }
 }
+
+/// Returns an entry for a crate that sends each request once.
+pub(super) const fn once(
+    name: &'static str,
+    read: (&'static str, &'static str),
+    after: &'static str,
+    file: &'static str,
+) -> Retrier {
+    let off = "nothing to turn off";
+    Retrier { name, read, kind: Kind::Once, after, off, file }
+}
+
+/// Returns an entry for a crate that retries only if the program asks for it.
+pub(super) const fn on_demand(
+    name: &'static str,
+    read: (&'static str, &'static str),
+    after: &'static str,
+    file: &'static str,
+) -> Retrier {
+    let off = "remove its layer or call";
+    Retrier { name, read, kind: Kind::OnDemand, after, off, file }
+}

@@ -1,8 +1,8 @@
 //! `lab capacity`: the retry budget for an API that allows so many requests per second.
 //!
-//! Input: the API's capacity, the clients and their calls. Output: a budget and the reason for it, in words, and a table
-//! of all budgets. Each budget runs through three scenes: few requests fail, an outage, and more calls than the API
-//! allows. Schedule and limits are the defaults, so only the budgets differ.
+//! Input: the API's capacity, the clients and their calls. Output: a budget and the reason for it, in words, and a
+//! table of all budgets. Each budget runs through three scenes: few requests fail, an outage, and more calls than the
+//! API allows. Schedule and limits are the defaults, so only the budgets differ.
 
 use std::io::Write;
 use std::ops::Range;
