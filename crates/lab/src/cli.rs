@@ -16,7 +16,7 @@ use crate::get::Get;
 use crate::limits::Limits;
 use crate::plan::Plan;
 use crate::responsive::Responsive;
-use crate::storm::{Budgets, Frontier, Replay, Storm};
+use crate::storm::{Budgets, Capacity, Frontier, Replay, Storm};
 
 /// Shows the effect of retries on delays, load and recovery, before production does.
 ///
@@ -78,6 +78,11 @@ enum Command {
     /// The scenes are connections that are reset or end with GOAWAY, servers that restart, crash, refuse or hang up, a
     /// balancer that resets everything, and a token that dies. Clients have several calls on a connection.
     Connections(Connections),
+    /// The retry budget for an API that allows so many requests per second, in words and a table
+    ///
+    /// Runs each budget while 2 % of the requests fail, through an outage, and with 1.5 times as many calls as the API
+    /// allows. The API refuses at once what it does not allow. The picture shows the outage.
+    Capacity(Capacity),
     /// A constant failure rate: load and success, for each retry budget
     ///
     /// The server has unlimited capacity and fails a random fraction of the requests. The table has the load and the
@@ -116,6 +121,7 @@ impl Cli {
             Command::Limits(command) => command.run(&self.common, out),
             Command::Endpoints(command) => command.run(&self.common, out),
             Command::Connections(command) => command.run(&self.common, out),
+            Command::Capacity(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Frontier(command) => command.run(&self.common, out),
             Command::Replay(command) => command.run(&self.common, out),

@@ -69,6 +69,12 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+/// Formats a number with up to three decimals: "50", "0.125".
+pub(crate) fn plain(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Formats a share as a percentage: "100 %", "12.5 %", "< 0.1 %".
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {

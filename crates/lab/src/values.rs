@@ -20,6 +20,11 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     number(text, legal, "must be from 0.0001 to 1000000")
 }
 
+/// Parses the requests per second that an API allows.
+pub(crate) fn allowed(text: &str) -> Result<f64, String> {
+    number(text, |number| (10.0..=1e6).contains(&number), "must be from 10 to 1000000 requests per second")
+}
+
 /// Parses a number from 0 to 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     number(text, |number| (0.0..=1.0).contains(&number), "must be from 0 to 1")

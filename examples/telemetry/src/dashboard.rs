@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
+use reattempt_picture::{Axis, Figure, PictureError, Series, Shape};
 use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
@@ -16,11 +17,6 @@ const DASHBOARD: &str = include_str!("../grafana.json");
 
 /// The variables of the dashboard, as Grafana would fill them in for this run.
 const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "4s"), ("$server", ".*")];
-
-/// The size of a drawn panel.
-const SIZE: (f64, f64) = (420.0, 180.0);
-
-const COLOURS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b"];
 
 /// A Prometheus that scrapes one client every half second. It is killed when it is dropped.
 pub(crate) struct Prometheus {
@@ -32,6 +28,9 @@ pub(crate) struct Prometheus {
 /// A panel, with the series of all its queries: each has a name and points in seconds.
 pub(crate) struct Panel {
     title: String,
+    description: String,
+    /// The label of the vertical axis.
+    unit: &'static str,
     series: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -79,7 +78,13 @@ impl Prometheus {
             if points < 2 {
                 return Err(format!("the panel \"{title}\" is empty").into());
             }
-            drawn.push(Panel { title: title.to_owned(), series });
+            let description = panel["description"].as_str().ok_or_else(|| format!("{title}: no description"))?;
+            let unit = match panel["fieldConfig"]["defaults"]["unit"].as_str() {
+                Some("s") => "seconds",
+                Some(_) => "per second",
+                None => "",
+            };
+            drawn.push(Panel { title: title.to_owned(), description: description.to_owned(), unit, series });
         }
         Ok(drawn)
     }
@@ -116,30 +121,31 @@ impl Drop for Prometheus {
     }
 }
 
-/// Returns a page with the panels, three in a row as in the dashboard.
-pub(crate) fn html(panels: &[Panel]) -> String {
+/// Returns a page with the panels and their descriptions, three in a row as in the dashboard.
+pub(crate) fn html(panels: &[Panel]) -> Result<String, PictureError> {
     let mut page =
         "<!doctype html><meta charset=utf-8><title>reattempt</title><style>body{font:13px sans-serif;display:grid;\
-                    grid-template-columns:repeat(3,1fr);gap:12px}svg{width:100%;background:#fafafa}</style>"
+                    grid-template-columns:repeat(3,1fr);gap:12px}svg{width:100%;height:auto}</style>"
             .to_owned();
-    for Panel { title, series } in panels {
-        let points = || series.iter().flat_map(|(_, points)| points).filter(|(_, value)| value.is_finite());
-        let (from, to) = points().fold((f64::MAX, f64::MIN), |(from, to), (at, _)| (from.min(*at), to.max(*at)));
-        let most = points().fold(f64::MIN_POSITIVE, |most, (_, value)| most.max(*value));
-        let _ = write!(page, "<section><b>{title}</b> (at most {most:.3})<svg viewBox='0 0 {} {}'>", SIZE.0, SIZE.1);
-        for ((_, points), colour) in series.iter().zip(COLOURS.iter().cycle()) {
-            let _ = write!(page, "<polyline fill=none stroke='{colour}' stroke-width=2 points='");
-            for (at, value) in points.iter().filter(|(_, value)| value.is_finite()) {
-                let x = (at - from) / (to - from).max(1.0) * SIZE.0;
-                let _ = write!(page, "{x:.1},{:.1} ", SIZE.1 - value / most * (SIZE.1 - 10.0));
-            }
-            page.push_str("'/>");
-        }
-        page.push_str("</svg>");
-        for ((name, _), colour) in series.iter().zip(COLOURS.iter().cycle()) {
-            let _ = write!(page, "<span style='color:{colour}'>&#9632; {name}</span> ");
-        }
-        page.push_str("</section>");
+    let points = |panel: &Panel| panel.series.iter().flat_map(|(_, points)| points.clone()).collect::<Vec<_>>();
+    let began = panels.iter().flat_map(points).map(|(at, _)| at).fold(f64::MAX, f64::min);
+    for panel in panels {
+        let _ = write!(page, "<section>{}<p>{}</p></section>", figure(panel, began).svg()?, panel.description);
     }
-    page
+    Ok(page)
+}
+
+/// Draws a panel with its axes. Its time begins with the first value of all panels.
+fn figure(panel: &Panel, began: f64) -> Figure {
+    let series = panel.series.iter().enumerate().map(|(color, (name, points))| {
+        let points = points.iter().filter(|(_, value)| value.is_finite()).map(|(at, value)| (at - began, *value));
+        Series { name: name.clone(), color, shape: Shape::Line(points.collect()) }
+    });
+    let drawn = reattempt_picture::Panel {
+        title: String::new(),
+        x: Axis::from_zero("time, s"),
+        y: Axis::from_zero(panel.unit),
+        series: series.collect(),
+    };
+    Figure { title: panel.title.clone(), panels: vec![drawn], columns: 1 }
 }

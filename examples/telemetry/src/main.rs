@@ -96,7 +96,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let panels = prometheus.panels(&http).await?;
         println!("{} panels of the dashboard have data", panels.len());
         if let Some(page) = page {
-            std::fs::write(&page, dashboard::html(&panels))?;
+            std::fs::write(&page, dashboard::html(&panels)?)?;
             println!("wrote {}", page.display());
         }
     }

@@ -6,7 +6,8 @@ use semver::Version;
 use serde::Serialize;
 
 use super::lock::{Lock, Package};
-use super::table::{Kind, Older, RETRIERS, Retrier};
+use super::retriers::RETRIERS;
+use super::table::{Kind, Retrier, SILENT_BEFORE};
 
 /// The retriers of a dependency tree.
 #[derive(Debug, Serialize)]
@@ -90,7 +91,8 @@ fn rank(kind: Option<Kind>) -> u8 {
         Some(Kind::Unsent) => 2,
         Some(Kind::Connections) => 3,
         Some(Kind::OnDemand) => 4,
-        None => 5,
+        Some(Kind::Once) => 5,
+        None => 6,
     }
 }
 
@@ -100,7 +102,7 @@ fn entry(package: &Package) -> Option<Entry> {
     let oldest = |it: &Retrier| Version::parse(it.read.0).is_ok_and(|from| package.version >= from);
     match of_crate().rfind(|it| oldest(it)) {
         Some(retrier) => Some(Entry::Known(retrier)),
-        None => of_crate().next().filter(|it| it.older == Older::Unknown).map(Entry::TooOld),
+        None => of_crate().next().filter(|it| !SILENT_BEFORE.contains(&it.name)).map(Entry::TooOld),
     }
 }
 

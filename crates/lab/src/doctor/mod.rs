@@ -6,6 +6,7 @@
 
 mod diagnosis;
 mod lock;
+mod retriers;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -99,6 +100,7 @@ fn print_retrier(retrier: &FoundRetrier, attempts: u32, out: &mut dyn Write) -> 
         Some(Kind::Unsent) => "repeats requests that were never sent".to_owned(),
         Some(Kind::Connections) => "repeats connections".to_owned(),
         Some(Kind::OnDemand) => "only if the program asks for it".to_owned(),
+        Some(Kind::Once) => "sends each request once".to_owned(),
         None => format!("unknown: the oldest version in the table is {}", read[0]),
     };
     let newer = match retrier.is_newer {

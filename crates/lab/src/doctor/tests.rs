@@ -4,7 +4,8 @@ use semver::Version;
 
 use super::diagnosis::Diagnosis;
 use super::lock::Lock;
-use super::table::{Kind, RETRIERS};
+use super::retriers::RETRIERS;
+use super::table::Kind;
 
 /// Returns a lock file of version 4 with these packages: name, version, dependencies.
 fn lock(packages: &[(&str, &str, &[&str])]) -> String {
@@ -131,4 +132,23 @@ fn version_selects_the_entry() {
     let newer = |version| diagnosis(&[("reqwest", version, &[])]).retriers[0].is_newer;
     assert_eq!([newer("0.12.30"), newer("0.13.5"), newer("0.13.6")], [false, false, true]);
     assert_eq!(kind("serde", "1.0.0"), None);
+    let is = |name, version, expected: Kind| assert_eq!(kind(name, version).unwrap().0, Some(expected), "{name}");
+    is("azure_core", "0.21.0", Kind::Attempts(9));
+    // The retries of typespec_client_core would count twice.
+    is("azure_core", "0.30.0", Kind::Once);
+    is("azure_core", "1.1.0", Kind::OnDemand);
+    is("hf-hub", "0.4.3", Kind::OnDemand);
+    is("hf-hub", "1.0.0", Kind::Attempts(6));
+    is("rumqttc", "0.24.0", Kind::Uncounted);
+    is("rumqttc", "0.25.1", Kind::OnDemand);
+    is("async-openai", "0.28.1", Kind::Uncounted);
+}
+
+/// A crate that sends each request once multiplies nothing, but those below it do.
+#[test]
+fn crate_that_retries_nothing_adds_nothing() {
+    let found = diagnosis(&[("elasticsearch", "8.19.0-alpha.1", &["reqwest"]), ("reqwest", "0.13.5", &[])]);
+    let products = found.retriers.iter().map(|it| (&*it.name, it.most_attempts, it.acts()));
+    assert!(products.eq([("reqwest", Some(9), true), ("elasticsearch", None, false)]));
+    assert_eq!(found.most_attempts, 9);
 }

@@ -6,19 +6,19 @@ use std::ops::Range;
 use super::Course;
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 
-/// Draws the curves of each policy, as multiples of the normal load.
-pub(super) fn figure(courses: &[Course], normal_load: f64, outage: &Range<f64>) -> Figure {
+/// Draws the curves of each policy, as multiples of a load.
+pub(super) fn figure(title: &str, label: &str, courses: &[Course], unit: f64, outage: &Range<f64>) -> Figure {
     let refused = courses.iter().flat_map(|course| &course.per_second.refused).copied();
     let loads = courses.iter().map(|course| course.figures.peak_load);
     let highest = loads.chain(refused).max().unwrap_or(0);
     // Up to the top of the axis, which ends at a mark.
-    let top = 2.0 * (highest as f64 / normal_load / 2.0).ceil();
+    let top = 2.0 * (highest as f64 / unit / 2.0).ceil();
     let panel = |course: &Course| {
         let curves = &course.per_second;
         let series = |color, name: &str, counts: &[u64]| {
-            // The seconds after the last call are left out.
-            let counts = (0_u32..).zip(counts.iter().take(curves.calls.len()));
-            let points = counts.map(|(at, count)| (f64::from(at), *count as f64 / normal_load));
+            // Every curve ends with the last call: seconds after it are left out, and counts that end sooner are zero.
+            let counts = (0_u32..).zip(counts.iter().chain(std::iter::repeat(&0)).take(curves.calls.len()));
+            let points = counts.map(|(at, count)| (f64::from(at), *count as f64 / unit));
             Series { name: name.to_owned(), color, shape: Shape::Line(points.collect()) }
         };
         let refused = (curves.refused.iter().any(|count| *count > 0))
@@ -27,7 +27,7 @@ pub(super) fn figure(courses: &[Course], normal_load: f64, outage: &Range<f64>) 
         Panel {
             title: course.policy.clone(),
             x: Axis::from_zero("time, s"),
-            y: Axis { at_least: Some((0.0, top)), ..Axis::from_zero("× the normal load") },
+            y: Axis { at_least: Some((0.0, top)), ..Axis::from_zero(label) },
             series: [
                 Series { name: "outage".to_owned(), color: 7, shape: outage },
                 series(1, "attempts sent", &curves.attempts),
@@ -39,7 +39,7 @@ pub(super) fn figure(courses: &[Course], normal_load: f64, outage: &Range<f64>) 
         }
     };
     Figure {
-        title: "An outage, and what retries make of it".to_owned(),
+        title: title.to_owned(),
         panels: courses.iter().map(panel).collect(),
         columns: if courses.len() > 4 { 3 } else { 2 },
     }

@@ -5,6 +5,7 @@
 //! [`budgets`] uses the same simulation to compare budgets at rates of failure.
 
 mod budgets;
+mod capacity;
 mod client;
 mod curves;
 mod figure;
@@ -31,6 +32,7 @@ use crate::error::{Found, LabError};
 use crate::text;
 use crate::values::{cost, length, load, positive, share};
 pub(crate) use budgets::Budgets;
+pub(crate) use capacity::Capacity;
 use curves::{Curves, Figures};
 use fleet::StoreCounts;
 pub(crate) use frontier::Frontier;
@@ -90,6 +92,10 @@ pub(crate) struct Storm {
     /// because the number of workers is whole
     #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = load)]
     load: f64,
+    /// Requests per second that the server can answer, instead of a load. The actual capacity is printed; it may be
+    /// higher, because the number of workers is whole
+    #[arg(long, value_name = "NUMBER", value_parser = positive, conflicts_with = "load")]
+    capacity: Option<f64>,
     /// Service time of a request
     #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = length)]
     service: Duration,
@@ -197,7 +203,9 @@ impl Storm {
             outage: outage.clone(),
             storms: &courses,
         };
-        common.show(out, &document, Some(&|| figure::figure(&courses, normal_load, &outage)), |out| {
+        let title = "An outage, and what retries make of it";
+        let draw = || figure::figure(title, "× the normal load", &courses, normal_load, &outage);
+        common.show(out, &document, Some(&draw), |out| {
             self.print(out, &courses, &[normal_load, capacity], after.len())
         })?;
         Ok(Found::Fine)

@@ -210,6 +210,26 @@ impl Policy {
         ]
     }
 
+    /// Returns no retry, and our schedule and limits with each budget that a client may have, each with its code. Those
+    /// that need less from the program are first.
+    pub(super) fn of_capacity() -> Vec<(&'static str, Self)> {
+        let bucket = |code, name, budget| (code, Self::of_bucket(name, budget));
+        let ours = |code, name, budget| (code, Self::new(name, profile::standard().shared(), budget));
+        vec![
+            ("RetryLayer::http().max_attempts(1)", Self::known(Which::None, 1.0)),
+            bucket("RetryBudget::default()", "default", RetryBudget::default()),
+            bucket("RetryBudget::ratio(0.1)", "ratio 0.1", RetryBudget::ratio(0.1)),
+            bucket("RetryBudget::ratio(0.2)", "ratio 0.2", RetryBudget::ratio(0.2)),
+            bucket("RetryBudget::aws_quota()", "500 tokens", RetryBudget::aws_quota()),
+            ours(
+                "FleetBudget of reattempt-fleet: one bucket for all clients, instead of one each",
+                "fleet",
+                Kind::Fleet(StoreSettings::default()),
+            ),
+            ours("RetryBudget::unlimited()", "unlimited", Kind::Unlimited),
+        ]
+    }
+
     /// Our schedule and limits with a budget of one's own.
     pub(super) fn of_bucket(name: &str, budget: RetryBudget) -> Self {
         Self::new(name, profile::standard().shared(), Kind::Bucket(budget))

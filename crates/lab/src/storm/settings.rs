@@ -27,8 +27,7 @@ impl Storm {
     pub(super) fn scene(&self, seed: u64) -> Result<Scene, LabError> {
         self.check()?;
         let service = ticks(self.service);
-        let workers = f64::from(self.clients) * self.rate * seconds(service) / self.load;
-        let workers = whole(workers).max(1);
+        let workers = whole(self.capacity() * seconds(service)).max(1);
         let queue = workers.saturating_mul(ticks(self.queue)) / service;
         let fault = match self.fault {
             FaultKind::Stall => Fault::Stall,
@@ -107,6 +106,13 @@ impl Storm {
                 text::brief(Duration::from_millis(soonest))
             )));
         }
+        let least = 1.0 / seconds(ticks(self.service));
+        if self.capacity.is_some_and(|capacity| capacity < least) {
+            return Err(LabError::new(format!(
+                "--capacity must be at least {}, which one worker can do: a longer --service allows less",
+                text::plain(least)
+            )));
+        }
         let rest = self.duration.saturating_sub(self.at.saturating_add(self.outage));
         if rest < self.settling() * 2 {
             let least = text::brief(self.settling() * 2);
@@ -118,12 +124,17 @@ impl Storm {
         if load * self.duration.as_secs_f64() > MOST_CALLS {
             return Err(LabError::new(TOO_MANY));
         }
-        if load / self.load * (self.queue + self.timeout).as_secs_f64() > MOST_IN_FLIGHT {
+        if self.capacity() * (self.queue + self.timeout).as_secs_f64() > MOST_IN_FLIGHT {
             return Err(LabError::new(
                 "more than 50 million requests would be under way: shorten --queue or --timeout",
             ));
         }
         Ok(())
+    }
+
+    /// Returns the requests that the server is to answer in a second.
+    fn capacity(&self) -> f64 {
+        self.capacity.unwrap_or(f64::from(self.clients) * self.rate / self.load)
     }
 
     pub(super) fn slowdown(&self) -> u32 {

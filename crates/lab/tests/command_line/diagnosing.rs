@@ -44,6 +44,24 @@ tower 0.5.3: only if the program asks for it
     );
 }
 
+/// A client of a kind that usually retries is listed, too, if it sends each request once.
+#[test]
+fn client_without_retries_is_listed() {
+    let lock = "[[package]]\nname = \"tokio-postgres\"\nversion = \"0.7.18\"\n";
+    let (code, text, errors) = run_with(&["doctor", "-", "--strict"], lock);
+    assert_eq!((code, &*errors), (0, ""));
+    let (_, entry) = text.split_once("\n\n").unwrap().1.split_once("\n\n").unwrap();
+    assert_eq!(
+        entry,
+        "\
+tokio-postgres 0.7.18: sends each request once
+  after   nothing: a lost connection fails its queries, and a pool makes the next one
+  off     nothing to turn off
+  source  https://docs.rs/crate/tokio-postgres/0.7.18/source/src/client.rs
+"
+    );
+}
+
 /// A version that nobody has read yet is taken for the newest one, and the output names that one.
 #[test]
 fn newer_version_is_marked() {

@@ -24,11 +24,12 @@ fn flags(command: &str) -> Vec<String> {
 fn each_flag_has_its_error_text() {
     let (_port, url) = nobody();
     let recording = recorded("flags.toml", RECORDING);
-    let commands = "plan check doctor get responsive contention breaker limits endpoints connections budgets frontier replay storm";
+    let commands = "plan check doctor get responsive contention breaker limits endpoints connections capacity budgets frontier replay storm";
     let mut found = String::new();
     for command in commands.split(' ') {
         let needed = match command {
             "get" => &[&*url][..],
+            "capacity" => &["50"],
             "check" | "replay" => &[&*recording],
             _ => &[],
         };

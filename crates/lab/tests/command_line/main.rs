@@ -15,6 +15,7 @@ mod paging;
 mod picturing;
 mod planning;
 mod replaying;
+mod sizing;
 mod storming;
 
 use std::io::{ErrorKind, Read, Write};

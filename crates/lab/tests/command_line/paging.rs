@@ -22,7 +22,7 @@ fn every_command_writes_one_page() {
     std::fs::write(&lock, "[[package]]\nname = \"tower\"\nversion = \"0.5.3\"\n").unwrap();
     let lock = lock.to_str().unwrap();
     let policies = recorded("paged-policies.toml", "[orders]\nmax_attempts = 2\n");
-    let commands: [(&[&str], i32, bool); 14] = [
+    let commands: [(&[&str], i32, bool); 15] = [
         (&["plan"], 0, true),
         (&["check", &policies], 0, false),
         (&["doctor", lock], 0, false),
@@ -33,6 +33,7 @@ fn every_command_writes_one_page() {
         (&["limits", "vegas", "--scenes", "idle"], 0, true),
         (&["endpoints", "ours", "--scenes", "1-of-3", "--fault", "5s"], 0, true),
         (&["connections", "none", "--scenes", "reset", "--fleets", "10x1/s", "--fault", "5s"], 0, true),
+        (&["capacity", "50", "--clients", "20"], 0, true),
         (&["budgets", "--calls", "50", "--duration", "20s", "--failure-rates", "1"], 0, true),
         (&["frontier", "--clients", "100"], 0, true),
         (&["replay", &recording], 0, false),

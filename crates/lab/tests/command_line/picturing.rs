@@ -28,6 +28,11 @@ fn storm() {
 }
 
 #[test]
+fn capacity() {
+    as_drawn_now("capacity.svg", &["capacity", "50", "--clients", "200"]);
+}
+
+#[test]
 fn breaker() {
     let policies = ["ours", "none+breaker", "ours+breaker", "ours+breaker+bulkhead:limit=64"];
     let scene = ["--clients", "20", "--rate", "50", "--duration", "150s", "--at", "20s"];

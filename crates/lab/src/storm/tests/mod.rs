@@ -1,6 +1,7 @@
 //! Storms compared with closed forms, bounds, conservation laws and the seed.
 
 mod budgets;
+mod capacity;
 mod faults;
 mod fleet;
 mod layer;
