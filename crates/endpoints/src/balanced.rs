@@ -25,8 +25,9 @@ use super::source::Source;
 ///
 /// The client is always ready. Each call picks an endpoint, and sends the request through a clone of the endpoint's
 /// client. If the clone is not ready at once, the client of another endpoint is asked too, and the call waits for the
-/// first of the two. A client that is ready but unused reserves no connection and no permit of an inner client. An
-/// error from an inner client's `poll_ready` is an outcome like any other, unless the other client is still asked.
+/// first of the two. The call holds the clone's permit, if there is one, from the moment at which it is made. A client
+/// that is ready but unused reserves no connection and no permit of an inner client. An error from an inner client's
+/// `poll_ready` is an outcome like any other, unless the other client is still asked.
 ///
 /// Clones share the endpoints. Requests are not rewritten. `Host`, `:authority` and the TLS server name depend on the
 /// inner client.

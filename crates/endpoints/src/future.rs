@@ -27,8 +27,8 @@ use super::guard::{EMPTY, EndpointGuard, Picked};
 use super::race::{Contender, Race};
 use super::send::{Admitted, Sent, admit};
 
-/// The maximum wait for the first endpoints.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The maximum wait for the first endpoints. A system's resolver asks again 5 s after its question was lost.
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 pin_project! {
     /// The future of a call to one of several endpoints.

@@ -93,7 +93,7 @@
 //!
 //! # Refusals
 //!
-//! Until the first discovery result, up to 4,096 calls wait, for up to 5 s or until their deadline. Further calls are
+//! Until the first discovery result, up to 4,096 calls wait, for up to 8 s or until their deadline. Further calls are
 //! refused with [`Reason::Full`](reattempt_guard::Reason::Full). If there is no endpoint, a call is refused with
 //! [`Reason::Empty`](reattempt_guard::Reason::Empty), and if its key keeps it in a tier that is down, with
 //! [`Reason::TierDown`](reattempt_guard::Reason::TierDown).

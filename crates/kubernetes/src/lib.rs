@@ -73,7 +73,7 @@
 //! | the version is too old (410), an error event, or something unreadable | All slices are listed again, and the difference is applied. |
 //! | a list is not answered | It is given up after 30 s. |
 //! | a watch is silently dead | kube ends it after 295 s from its version 4.0. With an older one, set `read_timeout` of its `Config` to this time. |
-//! | the API server was never reached | Calls wait for the first list up to 5 s, or until their deadline, and are then refused. |
+//! | the API server was never reached | Calls wait for the first list up to 8 s, or until their deadline, and are then refused. |
 //!
 //! An event contains the error as text. [`EndpointSlices::changes`] returns the stream itself, with a [`SlicesError`].
 //! There is no task of this crate. The watch ends with the last client, handle and response body of the set.

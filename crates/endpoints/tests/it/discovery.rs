@@ -149,7 +149,7 @@ async fn update_keeps_what_stays() {
     assert_eq!(cluster.alive(), 2);
 }
 
-/// Before the first answer, calls wait for it, for at most 5 s or until their deadline.
+/// Before the first answer, calls wait for it, for at most 8 s or until their deadline.
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_the_first_answer() {
     let cluster = Cluster::default();
@@ -165,7 +165,7 @@ async fn calls_wait_for_the_first_answer() {
     let error = never.send(get()).await.unwrap_err();
     assert_eq!(error.to_string(), "not sent: the set of endpoints is empty");
     assert_eq!(error.downcast_ref::<Refused>().unwrap().reason(), Reason::Empty);
-    assert_eq!(started.elapsed(), secs(5));
+    assert_eq!(started.elapsed(), secs(8));
 
     let started = Instant::now();
     let mut request = get();
@@ -173,6 +173,21 @@ async fn calls_wait_for_the_first_answer() {
     let error = never.send(request).await.unwrap_err();
     assert_eq!(error.downcast_ref::<TimedOut>().unwrap().limit(), TimeLimit::Deadline);
     assert_eq!(started.elapsed(), secs(2));
+}
+
+/// A question that was lost at the start costs no call: a system's resolver asks again after 5 s.
+#[tokio::test(start_paused = true)]
+async fn lost_first_question_costs_no_call() {
+    let cluster = Cluster::default();
+    let servers = cluster.clone();
+    let look_up = || async {
+        sleep(ms(5_100)).await;
+        Ok::<_, std::convert::Infallible>(vec!["a"])
+    };
+    let endpoints = Endpoints::look_up(secs(30), look_up).connect(move |name| servers.client(name));
+    let (client, started) = (endpoints.http(), Instant::now());
+    client.send(get()).await.unwrap();
+    assert_eq!(started.elapsed(), ms(5_110));
 }
 
 /// The number of calls that wait for the first answer is bounded. A call that gives up frees its place.
