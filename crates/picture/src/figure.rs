@@ -28,7 +28,7 @@ pub struct Figure {
     pub title: String,
     /// The panels, all of one size, side by side and then in rows.
     pub panels: Vec<Panel>,
-    /// The number of panels side by side.
+    /// The number of panels side by side, at most two.
     pub columns: usize,
 }
 

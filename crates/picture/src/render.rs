@@ -11,7 +11,9 @@ use crate::style::{BAND, FONT, color_of, register_font, undrawn, width_of};
 use crate::ticks::Scale;
 
 /// The width of one panel, and the height of a row of them.
-const PANEL: (u32, u32) = (480, 330);
+const PANEL: (u32, u32) = (415, 330);
+/// The most panels side by side. Two are as wide as a page on GitHub, which shrinks wider pictures with their text.
+const MOST_COLUMNS: usize = 2;
 const TITLE_HEIGHT: u32 = 46;
 /// The least width, which leaves room for the title.
 const LEAST_WIDTH: u32 = 720;
@@ -54,7 +56,7 @@ struct Sheet<'a> {
 impl<'a> Sheet<'a> {
     fn new(figure: &'a Figure, dots: u32) -> Result<Self, PictureError> {
         register_font()?;
-        let columns = figure.columns.clamp(1, figure.panels.len().max(1));
+        let columns = figure.columns.clamp(1, figure.panels.len().clamp(1, MOST_COLUMNS));
         let rows = figure.panels.len().div_ceil(columns).max(1);
         let width = times(PANEL.0, columns).max(LEAST_WIDTH);
         let legend = Legend::new(figure, width)?;
