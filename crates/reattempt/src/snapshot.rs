@@ -16,7 +16,7 @@
 //! assert_eq!(
 //!     now.to_string(),
 //!     "budget stock: rule cautious, capacity 10, refusals 0\n\
-//!      circuit_breaker stock: probes 1\n"
+//!      circuit_breaker stock: open_time 60s, probes 1\n"
 //! );
 //! ```
 //!

@@ -12,7 +12,7 @@ use crate::millionths::{MILLION, millionths};
 ///
 /// ```
 /// use std::time::Duration;
-/// use reattempt::endpoints::{EjectionRules, Endpoints};
+/// use reattempt_control::{EjectionRules, EndpointSet};
 ///
 /// // The defaults of linkerd's failure accrual.
 /// let rules = EjectionRules::new()
@@ -20,8 +20,7 @@ use crate::millionths::{MILLION, millionths};
 ///     .without_failure_rate()
 ///     .lasts(Duration::from_secs(1), Duration::from_secs(60))
 ///     .at_most(1.0);
-/// let endpoints = Endpoints::urls(["http://one", "http://two"])?.ejection_rules(rules);
-/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// let set = EndpointSet::<()>::new().ejection_rules(rules);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EjectionRules {
