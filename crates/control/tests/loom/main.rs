@@ -36,6 +36,9 @@ mod load_model;
 #[path = "memory.rs"]
 mod memory_model;
 #[allow(dead_code, reason = "only what the models use")]
+#[path = "../../src/millionths.rs"]
+mod millionths;
+#[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/budget/not_full.rs"]
 mod not_full;
 #[path = "pause.rs"]

@@ -38,5 +38,6 @@ mod stats;
 mod store;
 #[path = "../../src/sync.rs"]
 mod sync;
+#[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/table.rs"]
 mod table;
