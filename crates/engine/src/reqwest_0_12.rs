@@ -20,7 +20,7 @@
 //!
 //! # Differences from reqwest 0.13
 //!
-//! - [`Report::of`](crate::report::Report) takes no response of `send_with`. Set a
+//! - [`Report::of`](crate::Report::of) takes no response of `send_with`. Set a
 //!   [`ReportSlot`](crate::report::ReportSlot) with [`report_to`](crate::CallOptions::report_to).
 //! - The layers see no [`timeout`](reqwest012::RequestBuilder::timeout) of a request. It limits each attempt.
 //! - reqwest itself cannot send a body again on a redirect (307, 308), because each body becomes a stream.
