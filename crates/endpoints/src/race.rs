@@ -88,12 +88,12 @@ impl<C: Send + Sync + 'static, Req, E, P> Race<C, Req, E, P> {
         Mode: ErrorMode<E>,
     {
         loop {
-            let readiness = self.contenders.iter_mut().enumerate();
-            let decided = readiness.filter_map(|(index, contender)| match contender.poll_ready(cx) {
-                Poll::Ready(readiness) => Some((index, readiness)),
-                Poll::Pending => None,
-            });
-            let Some((index, readiness)) = { decided }.next() else {
+            let decided =
+                self.contenders.iter_mut().enumerate().find_map(|(index, contender)| match contender.poll_ready(cx) {
+                    Poll::Ready(readiness) => Some((index, readiness)),
+                    Poll::Pending => None,
+                });
+            let Some((index, readiness)) = decided else {
                 let pass = self.contenders.first().map(|contender| &contender.pass);
                 let after = ready!(poll_timeout(pass, &mut self.timer, cx));
                 let mut passes = mem::take(&mut self.contenders).into_iter().map(|contender| contender.pass);
