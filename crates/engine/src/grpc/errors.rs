@@ -19,8 +19,8 @@ use crate::protocol::verdict_of_error;
 
 /// The classification of an outcome that no server sent.
 ///
-/// As a response extension, it marks a response that a layer returns instead of an error. An outer layer classifies
-/// such a response like the error, not like a server's response.
+/// As a response extension, it marks a response that a layer returns instead of an error, or whose body broke before its
+/// first frame. An outer layer classifies such a response like the error, not like a server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unanswered {
     /// The code to look up in a service config's list, or `None` if no list applies.
@@ -61,6 +61,13 @@ impl Unanswered {
     pub const TIMED_OUT: Self = Self {
         code: Some(Code::DeadlineExceeded),
         verdict: Verdict::Transient(Failure::new(FailureKind::Timeout).with_code(Code::DeadlineExceeded.number())),
+        fault: None,
+    };
+
+    /// The response ended after its head, without a message or a status.
+    pub(super) const CUT_OFF: Self = Self {
+        code: Some(Code::Unavailable),
+        verdict: Verdict::Transient(Failure::new(FailureKind::Network).with_code(Code::Unavailable.number())),
         fault: None,
     };
 
@@ -106,6 +113,17 @@ impl Unanswered {
             verdict => verdict,
         };
         Self { code: Some(code), verdict, fault: fault_of_error(error) }
+    }
+
+    /// Returns the classification of an error after the head of the response. No error then proves that no server has
+    /// processed the request.
+    pub(super) fn of_body(error: &(dyn Error + 'static)) -> Self {
+        match Self::of(error) {
+            Self { verdict: Verdict::NotProcessed(failure), code, fault } => {
+                Self { verdict: Verdict::Transient(failure), code, fault }
+            }
+            other => other,
+        }
     }
 
     /// Returns the code of this outcome, unless the caller's own limit or deadline is its cause.

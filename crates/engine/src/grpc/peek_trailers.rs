@@ -2,7 +2,8 @@
 //! before the status is known.
 //!
 //! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status, they
-//! become part of the head, and the retry layer classifies them. Every other response is passed on unchanged.
+//! become part of the head, and the retry layer classifies them. If the body breaks or ends instead, the attempt is a
+//! lost connection. Every other response is passed on unchanged.
 
 // ST-5
 
@@ -16,20 +17,27 @@ use std::time::Duration;
 use http::{HeaderName, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use reattempt_grpc::{GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, GRPC_STATUS_DETAILS_BIN};
+use reattempt_grpc::{GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, GRPC_STATUS_DETAILS_BIN, code_of_head};
+use reattempt_http::view_error;
 use tokio::time::Sleep;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::errors::Unanswered;
 use crate::accessors::inner_accessors;
 use crate::call::clock;
+use crate::call::in_use;
 
 /// A layer that reads the first frame of each gRPC response, and adds it to the head if it is trailers.
 ///
 /// Some servers, for example those built on Go's `net/http` (such as connect-go), send an error as headers followed by
 /// trailers. Under gRPC's rules, such headers end the retries. Put this layer **inside** a
-/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls only such
-/// servers.
+/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls such servers, or
+/// calls through a proxy.
+///
+/// A proxy whose backend dies can send the head of a response and nothing more. Such a response, whose body breaks or
+/// ends before its first frame, is classified as a lost connection. It is retried if the call is repeatable, and the
+/// caller of the last attempt gets it unchanged.
 ///
 /// # Cost
 /// A response without a `grpc-status` in its head is **delayed until its first frame arrives, or until `within` has
@@ -65,6 +73,7 @@ pub struct PeekTrailersLayer {
 impl PeekTrailersLayer {
     /// Creates a layer that delays a response for at most `within`.
     pub fn new(within: Duration) -> Self {
+        in_use::BODIES.begin();
         Self { within, disabled: Arc::default() }
     }
 
@@ -114,7 +123,7 @@ impl<S> PeekTrailers<S> {
 impl<S, Request, B> Service<Request> for PeekTrailers<S>
 where
     S: Service<Request, Response = Response<B>>,
-    B: Body + Unpin,
+    B: Body<Error: 'static> + Unpin,
 {
     type Response = Response<PeekTrailersBody<B>>;
     type Error = S::Error;
@@ -150,7 +159,7 @@ pin_project! {
 impl<F, B, E> Future for ResponseFuture<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
-    B: Body + Unpin,
+    B: Body<Error: 'static> + Unpin,
 {
     type Output = Result<Response<PeekTrailersBody<B>>, E>;
 
@@ -184,8 +193,22 @@ where
 const OF_A_STATUS: [HeaderName; 3] = [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
 
 /// Returns the response with its peeked frame.
-fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Response<PeekTrailersBody<B>> {
+fn peeked<B: Body<Error: 'static>>(
+    response: Response<B>,
+    first: First<B::Data, B::Error>,
+) -> Response<PeekTrailersBody<B>> {
     let (mut head, inner) = response.into_parts();
+    let broke = match &first {
+        First::Read(None) => Some(Unanswered::CUT_OFF),
+        First::Read(Some(Err(error))) => Some(view_error(error).map_or(Unanswered::CUT_OFF, Unanswered::of_body)),
+        _ => None,
+    };
+    // Any other head is an outcome of its own.
+    if let Some(broke) = broke
+        && code_of_head(head.status, &head.headers).is_none()
+    {
+        head.extensions.insert(broke);
+    }
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
             // A header map has a size limit, which a server's trailers could exceed.

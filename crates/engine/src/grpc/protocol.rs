@@ -19,6 +19,7 @@ use super::body::{GrpcBody, presentable};
 use super::errors::{self, Unanswered};
 use crate::call::finish::Finish;
 use crate::call::hook::Carried;
+use crate::call::in_use;
 use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -101,7 +102,8 @@ impl Grpc {
     #[inline]
     fn commits<B>(&self, response: &Response<B>) -> bool {
         let head = response.headers();
-        self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
+        let broke = || in_use::BODIES.is_begun() && response.extensions().get::<Unanswered>().is_some();
+        self.http.has_no_classifier() && code_of_head(response.status(), head).is_none() && !broke()
     }
 
     /// Returns the classification of a response head or trailers, or `None` if the head ends the retries.
@@ -245,7 +247,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) if errors::refusal(response).is_some() => (not_sent(), true),
             Err(error) if refusal_in(error).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
-                // An inner layer created the response, and classifiers are only for server responses.
+                // An inner layer created the response, or its body broke. Classifiers are only for server responses.
                 Some(unanswered) => (self.classify_unanswered(*unanswered, method), true),
                 None => {
                     let (status, headers) = (response.status(), response.headers());

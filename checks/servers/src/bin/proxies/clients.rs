@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::grpc::Grpc;
+use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, Http, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_cluster_check::server::CALL;
@@ -25,6 +26,9 @@ use crate::proxy::Proxy;
 /// gone, half of all calls fail, and the default budget does not pay for that.
 const ATTEMPTS: u32 = 12;
 const WITHIN: Duration = Duration::from_secs(20);
+
+/// The time that a gRPC call waits for the first frame of its response.
+const PEEK: Duration = Duration::from_millis(100);
 
 /// Returns each client that calls through the proxy, with its name.
 pub(crate) fn all(proxy: &Proxy) -> Result<Vec<(&'static str, Send)>, BoxError> {
@@ -78,7 +82,8 @@ fn tonic(address: SocketAddr, is_proof: bool) -> Result<Send, BoxError> {
     let channel = Endpoint::from_shared(format!("http://{address}"))?.connect_lazy();
     let policy = RetryPolicy::with(Grpc::new().refused_stream_is_proof(is_proof));
     let policy = policy.max_attempts(ATTEMPTS).max_elapsed(WITHIN).budget(RetryBudget::unlimited());
-    let client = RetryLayer::new(policy).layer(channel);
+    // haproxy passes on a head and nothing more if its back end dies after it. A head that has passed ends the retries.
+    let client = RetryLayer::new(policy).layer(PeekTrailersLayer::new(PEEK).layer(channel));
     Ok(Rc::new(move |kind, number, slot| {
         let mut request = tonic::Request::new(());
         request.metadata_mut().insert(CALL, number.into());

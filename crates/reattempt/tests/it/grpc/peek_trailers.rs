@@ -1,17 +1,22 @@
 //! Tests of the opt-in peek at the first frame (rule ST-5).
 
+use std::io;
+
 use bytes::Bytes;
+use http::StatusCode;
 use http_body_util::BodyExt;
-use reattempt::RetryLayer;
 use reattempt::grpc::peek_trailers::PeekTrailersLayer;
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, RetryLayer};
+use reattempt_core::Verdict;
 use reattempt_grpc::Code;
 use tokio::time::Instant;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, GrpcServer, Step, call, change, ends_with, field, lost, ms, policy, read, status, streaming, throttle,
-    trailers_only,
+    Answer, GrpcServer, Step, call, call_with, change, ends_with, field, lost, ms, policy, read, status, streaming,
+    throttle, trailers_only, unmarked,
 };
 
 /// Returns the number of attempts of a call that first gets this response, and the time at which its final response
@@ -98,6 +103,61 @@ async fn early_end_or_error_is_the_readers() {
     let server = GrpcServer::at_once(|_| streaming([Step::Fail(lost("gone").into())]));
     let reply = PeekTrailersLayer::new(ms(50)).layer(server).oneshot(call()).await.unwrap();
     assert!(reply.into_body().frame().await.unwrap().is_err());
+}
+
+/// A proxy whose backend dies can send a head and nothing more.
+// B-5, ST-5, trap 01
+#[tokio::test(start_paused = true)]
+async fn body_that_breaks_before_its_first_frame_is_a_lost_connection() {
+    fn reset() -> Step {
+        Step::Fail(io::Error::from(io::ErrorKind::ConnectionReset).into())
+    }
+    fn refused() -> Step {
+        Step::Fail(h2::Error::from(h2::Reason::REFUSED_STREAM).into())
+    }
+    fn page() -> Answer {
+        let mut answer = streaming([]);
+        *answer.status_mut() = StatusCode::BAD_REQUEST;
+        answer
+    }
+    let cases: [(fn() -> Answer, usize, usize); 8] = [
+        (|| streaming([]), 2, 1),
+        (|| streaming([Step::Wait(40)]), 2, 1),
+        (|| streaming([reset()]), 2, 1),
+        // The server has begun to respond, so the reason is no proof.
+        (|| streaming([refused()]), 2, 1),
+        (|| streaming([Step::Fail("unknown".into())]), 1, 1),
+        (|| streaming([Step::Data("a"), reset()]), 1, 1),
+        (|| streaming([Step::Wait(60), reset()]), 1, 1),
+        // The head is an outcome of its own: INTERNAL.
+        (page, 1, 1),
+    ];
+    for (number, (first, marked, plain)) in cases.into_iter().enumerate() {
+        for (policy, attempts) in [(policy(0), marked), (unmarked(0), plain)] {
+            let server = GrpcServer::at_once(move |number| if number == 1 { first() } else { ends_with(Code::Ok) });
+            let client = RetryLayer::new(policy).layer(PeekTrailersLayer::new(ms(50)).layer(server.clone()));
+            client.oneshot(call()).await.unwrap();
+            assert_eq!(server.count(), attempts, "{number}");
+        }
+    }
+}
+
+// B-8, ST-5
+#[tokio::test(start_paused = true)]
+async fn last_broken_response_is_the_callers_and_unavailable() {
+    let server = GrpcServer::at_once(|_| streaming([Step::Fail(io::Error::from(io::ErrorKind::BrokenPipe).into())]));
+    let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
+    let slot = ReportSlot::default();
+    let call = call_with(CallOptions::new().report_to(&slot));
+    let reply = RetryLayer::new(policy(0).max_attempts(2)).layer(peeking.clone()).oneshot(call).await.unwrap();
+    let error = reply.into_body().frame().await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("broken pipe"), "{error}");
+    let report = slot.take().unwrap();
+    assert!(report.to_string().contains("attempt 2 at 0s: network (UNAVAILABLE)"), "{report}");
+    // A code that is set applies, as to every lost connection.
+    let never = policy(0).on_code(Code::Unavailable, Verdict::Permanent);
+    RetryLayer::new(never).layer(peeking).oneshot(crate::grpc::support::call()).await.unwrap();
+    assert_eq!(server.count(), 3);
 }
 
 // ST-5
