@@ -8,6 +8,7 @@ mod code_set;
 mod duration;
 mod errors;
 mod handle;
+mod inspect;
 mod json;
 mod method;
 mod reader;
@@ -157,9 +158,13 @@ impl ServiceConfig {
     /// # Ok::<(), reattempt_grpc::ServiceConfigErrors>(())
     /// ```
     pub fn unapplied(&self) -> impl Iterator<Item = UnappliedSetting<'_>> {
+        self.entries().flat_map(|(name, method)| unapplied::of(name, method))
+    }
+
+    /// Returns all entries with their names. The name of the default entry is empty.
+    fn entries(&self) -> impl Iterator<Item = (&str, &Arc<MethodConfig>)> {
         let named = self.by_name.iter().map(|(name, method)| (&**name, method));
-        let default = self.default.iter().map(|method| ("", method));
-        named.chain(default).flat_map(|(name, method)| unapplied::of(name, method))
+        named.chain(self.default.iter().map(|method| ("", method)))
     }
 
     fn named(&self, name: &str) -> Option<&Arc<MethodConfig>> {

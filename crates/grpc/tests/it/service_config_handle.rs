@@ -5,7 +5,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
+use reattempt_core::snapshot::Inspect;
 use reattempt_grpc::{NoServiceConfig, ServiceConfig, ServiceConfigHandle};
 
 /// Returns a config with a timeout of this many seconds for every method.
@@ -33,6 +35,41 @@ fn refused(handle: &ServiceConfigHandle, text: &str) -> String {
 
 const BAD: &str = r#"{"methodConfig": [{"name": [{}], "timeout": "1s"}, {"waitForReady": 1}]}"#;
 const WHY: &str = "methodConfig[1].waitForReady must be true or false, but it is 1";
+
+#[test]
+fn snapshot_has_the_policies_and_the_throttle() {
+    let handle = ServiceConfigHandle::unresolved(ServiceConfig::default());
+    let shown = || handle.inspect(Duration::ZERO).to_string();
+    assert_eq!(shown(), "service_config: in_force false\n  retry_throttle: throttled false\n");
+    refused(&handle, BAD);
+    assert_eq!(shown().lines().next(), Some(&*format!("service_config: in_force false, error {WHY}")));
+    update(
+        &handle,
+        r#"{
+            "methodConfig": [
+                {"name": [{}], "timeout": "2s"},
+                {"name": [{"service": "a.B"}], "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.1s"}},
+                {"name": [{"service": "a.B", "method": "C"}], "retryPolicy": {
+                    "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE", "ABORTED"]
+                }}
+            ],
+            "retryThrottling": {"maxTokens": 4, "tokenRatio": 0.5}
+        }"#,
+    );
+    handle.throttle().failed();
+    handle.throttle().failed();
+    handle.throttle().succeeded();
+    assert_eq!(
+        shown(),
+        "service_config: in_force true\n  \
+         method /a.B/: max_attempts 3, hedging_delay 100ms\n  \
+         method /a.B/C: max_attempts 4, initial_backoff 100ms, max_backoff 1s, backoff_multiplier 2, \
+         retryable_codes ABORTED UNAVAILABLE\n  \
+         method: timeout 2s\n  \
+         retry_throttle: tokens 2.5, throttled false\n"
+    );
+}
 
 // SC-6
 #[test]

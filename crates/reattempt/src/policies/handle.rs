@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use reattempt_core::snapshot::{Inspect, Part};
 use reattempt_engine::protocol::RequestProtocol;
 
 use super::PolicyTable;
@@ -72,6 +74,23 @@ impl<P: RequestProtocol> Current<P> {
     /// Returns the current table with its number.
     pub(super) fn table(&self) -> Arc<(u64, PolicyTable<P>)> {
         self.table.load_full()
+    }
+}
+
+/// Shows the limits and the endpoints of each policy, the default first. The others are named by the numbers of
+/// [`choose_by`](PolicyTable::choose_by). `version` counts the replacements.
+///
+/// A policy does not know the types of its budget and guards, so add these to the snapshot by their own handles.
+impl<P: RequestProtocol> Inspect for PolicyHandle<P> {
+    fn inspect(&self, now: Duration) -> Part {
+        let current = self.current.table();
+        let (version, table) = &*current;
+        let stacks = table.stacks.iter().enumerate().map(|(number, stack)| {
+            let name = if number == 0 { "default".to_owned() } else { number.to_string() };
+            let endpoints = stack.endpoints.iter().map(|layer| layer.endpoints().inspect(now));
+            stack.policy.limits().inspect(Part::new("policy", name)).parts(endpoints)
+        });
+        Part::new("policy_table", "").field("version", *version).parts(stacks)
     }
 }
 

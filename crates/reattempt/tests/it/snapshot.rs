@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use reattempt::endpoints::{Balanced, Endpoints};
+use reattempt::endpoints::{Balanced, Endpoints, EndpointsLayer};
 use reattempt::error::BoxedError;
 use reattempt::guard::{
     AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, Pause, RateLimit, SendRate, Throttle,
 };
 use reattempt::hedge::HedgePolicy;
+use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable};
 use reattempt::schedule::{Constant, Responsive};
 use reattempt::snapshot::{Inspect, Part, Snapshot};
 use reattempt::standard::StandardLayer;
@@ -108,6 +109,24 @@ hedge_policy h: max_attempts 2, max_elapsed 30s, max_server_delay 60s
 budget i: rule ratio, ratio 0.1, capacity 10, min_per_second 0.01, refusals 0
 ";
     assert_eq!(now.to_string(), expected);
+}
+
+/// A table of policies, before and after it is replaced.
+#[tokio::test(start_paused = true)]
+async fn page_shows_a_table_of_policies() {
+    let stack = |attempts| PolicyStack::new(Http::new()).retries(|policy| policy.max_attempts(attempts));
+    let servers = EndpointsLayer::http(["https://one.example", "https://two.example"]).unwrap();
+    let handle = PolicyHandle::new(PolicyTable::new(stack(2)));
+    handle.replace(PolicyTable::new(stack(3)).or(stack(4).endpoints(servers), |_| true));
+    let expected = "\
+policy_table a: version 1
+  policy default: max_attempts 3, max_elapsed 30s, max_server_delay 60s
+  policy 1: max_attempts 4, max_elapsed 30s, max_server_delay 60s
+    endpoints: in_service 2, out 0
+      endpoint https://one.example: tier 0, weight 1, in_flight 0, picks 0, failing 0
+      endpoint https://two.example: tier 0, weight 1, in_flight 0, picks 0, failing 0
+";
+    assert_eq!(Snapshot::new().add("a", &handle).to_string(), expected);
 }
 
 #[test]

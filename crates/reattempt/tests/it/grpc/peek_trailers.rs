@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 
+use crate::grpc::reset::Resets;
 use crate::grpc::support::{
     Answer, GrpcServer, Step, call, call_with, change, ends_with, field, lost, ms, policy, read, status, streaming,
     throttle, trailers_only, unmarked,
@@ -112,20 +113,15 @@ async fn body_that_breaks_before_its_first_frame_is_a_lost_connection() {
     fn reset() -> Step {
         Step::Fail(io::Error::from(io::ErrorKind::ConnectionReset).into())
     }
-    fn refused() -> Step {
-        Step::Fail(h2::Error::from(h2::Reason::REFUSED_STREAM).into())
-    }
     fn page() -> Answer {
         let mut answer = streaming([]);
         *answer.status_mut() = StatusCode::BAD_REQUEST;
         answer
     }
-    let cases: [(fn() -> Answer, usize, usize); 8] = [
+    let cases: [(fn() -> Answer, usize, usize); 7] = [
         (|| streaming([]), 2, 1),
         (|| streaming([Step::Wait(40)]), 2, 1),
         (|| streaming([reset()]), 2, 1),
-        // The server has begun to respond, so the reason is no proof.
-        (|| streaming([refused()]), 2, 1),
         (|| streaming([Step::Fail("unknown".into())]), 1, 1),
         (|| streaming([Step::Data("a"), reset()]), 1, 1),
         (|| streaming([Step::Wait(60), reset()]), 1, 1),
@@ -139,6 +135,22 @@ async fn body_that_breaks_before_its_first_frame_is_a_lost_connection() {
             client.oneshot(call()).await.unwrap();
             assert_eq!(server.count(), attempts, "{number}");
         }
+    }
+}
+
+/// The server has begun to respond, so the reason of the reset proves nothing.
+// B-5, ST-5
+#[tokio::test]
+async fn refused_stream_after_a_head_is_no_proof() {
+    for (policy, attempts) in [(policy(0), 2), (unmarked(0), 1)] {
+        let resets = Resets::new(h2::Reason::REFUSED_STREAM, 1).await;
+        let server = GrpcServer::at_once(move |number| match number {
+            1 => streaming([Step::Fail(resets.next().0)]),
+            _ => ends_with(Code::Ok),
+        });
+        let client = RetryLayer::new(policy).layer(PeekTrailersLayer::new(ms(50)).layer(server.clone()));
+        client.oneshot(call()).await.unwrap();
+        assert_eq!(server.count(), attempts);
     }
 }
 
