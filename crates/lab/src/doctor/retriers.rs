@@ -50,8 +50,16 @@ pub(super) const RETRIERS: &[Retrier] = &[
         file: "src/client/defaults.rs",
     },
     Retrier {
+        name: "axiom-rs",
+        read: ("0.9.0", "0.11.6"),
+        kind: Kind::Uncounted,
+        after: "connection errors and timeouts, for every method, POST included, within 30 s",
+        off: "no setting of axiom-rs",
+        file: "src/http.rs",
+    },
+    Retrier {
         name: "azure_core",
-        read: ("0.21.0", "0.21.0"),
+        read: ("0.19.0", "0.21.0"),
         kind: Kind::Attempts(9),
         after: "408, 429, 500, 502, 503, 504 and transport errors, within 60 s, for every method",
         off: "ClientOptions::retry(RetryOptions::none())",
@@ -78,7 +86,7 @@ pub(super) const RETRIERS: &[Retrier] = &[
     },
     Retrier {
         name: "databend-client",
-        read: ("0.34.2", "0.34.2"),
+        read: ("0.33.2", "0.34.2"),
         kind: Kind::Attempts(3),
         after: "timeouts and transport errors of every request, POST included, and 503 of all but the pages of a result",
         off: "retry_count=1 in the DSN",
