@@ -325,6 +325,14 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
         Self { options: Some(options), ..self }
     }
 
+    /// Sets the maximum time since the start of the call. A retry that would start later is not sent, and an attempt is
+    /// not interrupted. `None` removes the limit. It overrides that of the policy, and is one of the options that
+    /// [`with_options`](Self::with_options) replaces.
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let options = self.options.unwrap_or_default().max_elapsed(elapsed);
+        Self { options: Some(options), ..self }
+    }
+
     /// Returns these settings with other rules.
     pub(super) fn with_rules<R2>(self, change: impl FnOnce(R) -> R2) -> Retrying<F, T, E, Backoff, B, R2, Clock> {
         let Self { operation, policy, options, rules, timer, safety, result } = self;
