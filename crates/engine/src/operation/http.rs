@@ -127,7 +127,7 @@ where
     T: HttpResponse,
     E: Error + 'static,
 {
-    fn of_error(&self, error: &E) -> ClassifiedResult {
+    fn of_error(&mut self, error: &E) -> ClassifiedResult {
         let verdict = verdict_of_error(error).unwrap_or_else(|| {
             match causes(error).any(|error| error.is::<tokio::time::error::Elapsed>()) {
                 true => Verdict::Transient(Failure::new(FailureKind::Timeout)),
@@ -137,7 +137,7 @@ where
         ClassifiedResult { fault: fault_of_error(error), ..ClassifiedResult::from(Classification::new(verdict)) }
     }
 
-    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
+    fn of_value(&mut self, value: &T) -> Option<ClassifiedResult> {
         let (status, headers) = (value.status(), value.headers());
         let classification = classification_of_response(status, headers);
         if classification.verdict == Verdict::Success {
