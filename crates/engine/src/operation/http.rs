@@ -13,12 +13,13 @@ use crate::call::errors::causes;
 
 /// An HTTP response, as [`Retrying::http`] reads it.
 ///
-/// Implemented for `http::Response`, which `ureq` returns too, for `reqwest::Response` (feature `reqwest`) and for
-/// `reqwest::blocking::Response` (feature `reqwest-blocking`). Implement it for your own type to use the same method.
+/// Implemented for `http::Response`, which `ureq` returns too, for `reqwest::Response` (feature `reqwest`, for that of
+/// 0.12 `reqwest-0-12`) and for `reqwest::blocking::Response` (feature `reqwest-blocking`). Implement it for your own
+/// type to use the same method.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no HTTP response that `http` can read",
     note = "another client's response is classified by `.classify_ok(|response| Some(classification_of_response(response.status(), response.headers())))`",
-    note = "`reqwest::Response` needs the feature `reqwest`, and `reqwest::blocking::Response` the feature `reqwest-blocking`"
+    note = "`reqwest::Response` needs the feature `reqwest` (`reqwest-0-12` for that of 0.12), and `reqwest::blocking::Response` of 0.13 the feature `reqwest-blocking`"
 )]
 pub trait HttpResponse {
     /// Returns the status.
@@ -40,6 +41,17 @@ impl<B> HttpResponse for http::Response<B> {
 
 #[cfg(feature = "reqwest")]
 impl HttpResponse for reqwest::Response {
+    fn status(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        self.headers()
+    }
+}
+
+#[cfg(feature = "reqwest-0-12")]
+impl HttpResponse for reqwest012::Response {
     fn status(&self) -> StatusCode {
         self.status()
     }
