@@ -21,7 +21,7 @@ fn squeezed(code: &str) -> String {
 fn page_has_the_compiled_code() {
     let compiled = squeezed(include_str!("it.rs"));
     let blocks: Vec<_> = PAGE.split("```rust,ignore\n").skip(1).collect();
-    assert_eq!(blocks.len(), 9);
+    assert_eq!(blocks.len(), 11);
     for block in blocks {
         for code in block.split("```").next().unwrap_or_default().split("\n\n") {
             assert!(compiled.contains(&squeezed(code)), "not compiled:\n{code}");
@@ -88,20 +88,93 @@ fn reqwest_retry_is_compiled() {
 }
 
 #[test]
-fn backoff_is_compiled() {
-    use backoff::ExponentialBackoff;
+fn backoff_of_a_client_is_compiled() {
+    use backoff::ExponentialBackoffBuilder;
 
-    let call = async || {
-        let text = backoff::future::retry(ExponentialBackoff::default(), || async {
-            read().await.map_err(|error| match error.kind() {
-                ErrorKind::PermissionDenied => backoff::Error::permanent(error),
+    let call = async |client: reqwest::Client| {
+        let delays = ExponentialBackoffBuilder::new()
+            .with_multiplier(2.0)
+            .with_max_elapsed_time(Some(Duration::from_secs(60)))
+            .build();
+        let response = backoff::future::retry(delays, || async {
+            let response = client.get("http://orders.example/1").send().await?;
+            response.error_for_status().map_err(|error| match error.status() {
+                Some(status) if status.is_client_error() => backoff::Error::permanent(error),
                 _ => backoff::Error::transient(error),
             })
         })
         .await?;
-        Ok::<_, std::io::Error>(text)
+        Ok::<_, reqwest::Error>(response)
     };
-    drop(call());
+    drop(call(reqwest::Client::new()));
+}
+
+mod backoff_decided_by_the_operation {
+    use std::cell::Cell;
+    use std::future::{Future, ready};
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use backoff::{ExponentialBackoff, ExponentialBackoffBuilder};
+
+    use super::Duration;
+
+    #[derive(Debug)]
+    enum Refused {
+        Busy(Duration),
+        Closed,
+    }
+
+    async fn send() -> Result<(), Refused> {
+        [Refused::Busy(Duration::ZERO), Refused::Closed].into_iter().try_for_each(Err)
+    }
+
+    async fn book() -> Result<(), backoff::Error<Refused>> {
+        Err(match send().await {
+            Ok(()) => return Ok(()),
+            Err(Refused::Busy(wait)) => backoff::Error::retry_after(Refused::Busy(wait), wait),
+            Err(refused) => backoff::Error::permanent(refused),
+        })
+    }
+
+    /// The page's table has these differences.
+    #[test]
+    fn hints_are_unlimited_and_closures_early() {
+        struct Never;
+
+        impl backoff::future::Sleeper for Never {
+            type Sleep = std::future::Pending<()>;
+
+            fn sleep(&self, _: Duration) -> Self::Sleep {
+                std::future::pending()
+            }
+        }
+
+        let calls = Cell::new(0);
+        let hint = || {
+            calls.set(calls.get() + 1);
+            if calls.get() < 1_000 { Err(backoff::Error::retry_after((), Duration::ZERO)) } else { Ok(()) }
+        };
+        let no_time = || ExponentialBackoffBuilder::new().with_max_elapsed_time(Some(Duration::ZERO)).build();
+        assert!(backoff::retry(no_time(), hint).is_ok());
+        assert_eq!(calls.replace(0), 1_000);
+
+        let operation = || ready(hint());
+        let mut call = pin!(backoff::future::Retry::new(Never, no_time(), |_, _| {}, operation));
+        assert_eq!(calls.get(), 1, "not yet awaited");
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(calls.get(), 2, "during the delay");
+    }
+
+    #[test]
+    fn backoff_is_compiled() {
+        let call = async || {
+            let notify = |refused, delay| eprintln!("{refused:?}; again in {delay:?}");
+            backoff::future::retry_notify(ExponentialBackoff::default(), book, notify).await?;
+            Ok::<_, Refused>(())
+        };
+        drop(call());
+    }
 }
 
 #[test]
@@ -120,18 +193,28 @@ fn backon_is_compiled() {
 
 #[test]
 fn tokio_retry_is_compiled() {
-    use tokio_retry::Retry;
-    use tokio_retry::strategy::{ExponentialBackoff, jitter};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use tokio_retry::strategy::{ExponentialBackoff, FixedInterval, jitter};
+    use tokio_retry::{Retry, RetryIf};
 
     // The page's table has these delays.
     let delays = ExponentialBackoff::from_millis(10).take(3);
     assert_eq!(delays.map(|it| it.as_millis()).collect::<Vec<_>>(), [10, 100, 1_000]);
+    let delays = ExponentialBackoff::from_millis(3_000).take(2);
+    assert_eq!(delays.map(|it| it.as_secs()).collect::<Vec<_>>(), [3, 9_000]);
     let call = async || {
         let delays = ExponentialBackoff::from_millis(2).factor(100).map(jitter).take(3);
         let text = Retry::start(delays, read).await?;
         Ok::<_, std::io::Error>(text)
     };
     drop(call());
+    let call = async |stopped: AtomicBool| {
+        let is_due = |error: &std::io::Error| error.kind() != ErrorKind::PermissionDenied && !stopped.load(Relaxed);
+        let text = RetryIf::start(FixedInterval::from_millis(5_000).map(jitter), read, is_due).await?;
+        Ok::<_, std::io::Error>(text)
+    };
+    drop(call(AtomicBool::new(false)));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::base_url::{BaseUrl, has_dots};
 /// A request whose base URL can be replaced. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "the URL of `{Self}` cannot be replaced by that of an endpoint",
-    note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`"
+    note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait Rewrite {
     /// Returns the length of the base URL's prefix in the request's path, or `None` if the request has another base

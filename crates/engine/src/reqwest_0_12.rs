@@ -18,6 +18,9 @@
 //! # }
 //! ```
 //!
+//! Without a layer, [`retry`](crate::retry()) repeats a closure that sends a request, and
+//! [`http`](crate::operation::Retrying::http) reads its responses.
+//!
 //! # Differences from reqwest 0.13
 //!
 //! - [`Report::of`](crate::Report::of) takes no response of `send_with`. Set a

@@ -12,7 +12,8 @@ use super::FallbackBody;
 /// A protocol whose responses of type `R` can be replaced. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "this `FallbackLayer` cannot replace a response of type `{R}`",
-    note = "the response must be an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
+    note = "the response must be an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait Replaceable<R>: RequestProtocol {
     /// The response body.

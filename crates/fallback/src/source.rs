@@ -153,7 +153,8 @@ impl<S> sealed::Sealed for Backup<S> {}
 /// whose bodies are not `Clone` saves their data as they are sent.
 #[diagnostic::on_unimplemented(
     message = "this `FallbackLayer` cannot save a request of type `{Request}` for a backup",
-    note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
+    note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or that of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait SaveRequest<Request>: Protocol {
     /// The saved form of a request.

@@ -54,6 +54,7 @@ pub enum OwnEnd {
 #[diagnostic::on_unimplemented(
     message = "this `GuardLayer` cannot guard a service whose response is `{Response}` and whose error is `{E}`",
     note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or that of reqwest 0.13 with the feature `reqwest` of reattempt; the error must be `Into<BoxError>`",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client",
     note = "where the protocol answers and the service's error is a `BoxError`, call `.boxed_errors()` on the layer"
 )]
 pub trait GuardOutcome<Response, E, Mode>: ClassifyOutcome<Response>

@@ -17,7 +17,8 @@ pub(crate) mod sealed {
 /// A request whose response body can be read ahead. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a `PeekBodyLayer` cannot read the responses to a request of type `{Self}`",
-    note = "it supports `http::Request<B>` where `B: http_body::Body`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt"
+    note = "it supports `http::Request<B>` where `B: http_body::Body`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait PeekableRequest: sealed::Sealed {
     #[doc(hidden)]
@@ -49,6 +50,7 @@ impl<B: Body> PeekableRequest for Request<B> {
 #[diagnostic::on_unimplemented(
     message = "a `PeekBodyLayer` cannot read a response of type `{Self}`",
     note = "it reads `http::Response<B>` where `B: http_body::Body + Unpin`, and `reqwest::Response` of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client",
     note = "a body that is not `Unpin`, such as tower-http's `TimeoutBody`, must be boxed below the layer: `.map_response(|response| response.map(BodyExt::boxed_unsync))`"
 )]
 pub trait PeekableResponse: sealed::Sealed + Sized {

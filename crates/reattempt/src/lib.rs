@@ -104,7 +104,7 @@
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
-//! | retries of `reqwest::blocking` and `ureq` | `guide::blocking`, behind their features |
+//! | retries of `reqwest::blocking` and `ureq` | [`guide::blocking`] |
 //! | the reason why a client does not compile | [`check`] |
 //!
 //! The crate root contains the items that most programs need to wrap a client. All other items are in modules by topic.

@@ -26,7 +26,8 @@ mod sealed {
 /// A request whose response body can be resumed. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a resume layer cannot repeat a request of type `{Self}`",
-    note = "it repeats `http::Request<B>` where `B: http_body::Body + Default`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt"
+    note = "it repeats `http::Request<B>` where `B: http_body::Body + Default`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait ResumableRequest: sealed::Sealed + Sized {
     /// The part of the request that is saved while the response body is read.

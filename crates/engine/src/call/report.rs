@@ -262,7 +262,7 @@ impl fmt::Display for AttemptOutcome {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` contains no report",
     note = "`Report::of` takes the response of a call: an `http::Response<B>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt",
-    note = "for a call that may end with an error, pass a `ReportSlot` in its options: `CallOptions::new().report_to(&slot)`"
+    note = "for a call of reqwest 0.12, or one that may end with an error, pass a `ReportSlot` in its options: `CallOptions::new().report_to(&slot)`"
 )]
 pub trait Reported {
     /// Returns the report in the response, if any.

@@ -13,12 +13,13 @@ use crate::call::errors::causes;
 
 /// An HTTP response, as [`Retrying::http`] reads it.
 ///
-/// Implemented for `http::Response`, which `ureq` returns too, for `reqwest::Response` (feature `reqwest`) and for
-/// `reqwest::blocking::Response` (feature `reqwest-blocking`). Implement it for your own type to use the same method.
+/// Implemented for `http::Response`, which `ureq` returns too, for `reqwest::Response` (feature `reqwest`, for that of
+/// 0.12 `reqwest-0-12`) and for `reqwest::blocking::Response` (feature `reqwest-blocking`). Implement it for your own
+/// type to use the same method.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no HTTP response that `http` can read",
     note = "another client's response is classified by `.classify_ok(|response| Some(classification_of_response(response.status(), response.headers())))`",
-    note = "`reqwest::Response` needs the feature `reqwest`, and `reqwest::blocking::Response` the feature `reqwest-blocking`"
+    note = "`reqwest::Response` needs the feature `reqwest` (`reqwest-0-12` for that of 0.12), and `reqwest::blocking::Response` of 0.13 the feature `reqwest-blocking`"
 )]
 pub trait HttpResponse {
     /// Returns the status.
@@ -40,6 +41,17 @@ impl<B> HttpResponse for http::Response<B> {
 
 #[cfg(feature = "reqwest")]
 impl HttpResponse for reqwest::Response {
+    fn status(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        self.headers()
+    }
+}
+
+#[cfg(feature = "reqwest-0-12")]
+impl HttpResponse for reqwest012::Response {
     fn status(&self) -> StatusCode {
         self.status()
     }
@@ -127,7 +139,7 @@ where
     T: HttpResponse,
     E: Error + 'static,
 {
-    fn of_error(&self, error: &E) -> ClassifiedResult {
+    fn of_error(&mut self, error: &E) -> ClassifiedResult {
         let verdict = verdict_of_error(error).unwrap_or_else(|| {
             match causes(error).any(|error| error.is::<tokio::time::error::Elapsed>()) {
                 true => Verdict::Transient(Failure::new(FailureKind::Timeout)),
@@ -137,7 +149,7 @@ where
         ClassifiedResult { fault: fault_of_error(error), ..ClassifiedResult::from(Classification::new(verdict)) }
     }
 
-    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
+    fn of_value(&mut self, value: &T) -> Option<ClassifiedResult> {
         let (status, headers) = (value.status(), value.headers());
         let classification = classification_of_response(status, headers);
         if classification.verdict == Verdict::Success {

@@ -120,11 +120,11 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
     #[doc(alias("retry_if", "filter", "retryable"))]
     pub fn when<W>(
         self,
-        is_retryable: W,
+        mut is_retryable: W,
     ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W>, Clock>
     where
         R: Rules<T, E>,
-        W: Fn(&E) -> bool,
+        W: FnMut(&E) -> bool,
     {
         self.classify(move |error: &E| match is_retryable(error) {
             true => ClassifiedResult::transient().classification,
@@ -153,11 +153,11 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
     /// ```
     pub fn classify<W, V>(
         self,
-        classify: W,
+        mut classify: W,
     ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W, V>, Clock>
     where
         R: Rules<T, E>,
-        W: Fn(&E) -> V,
+        W: FnMut(&E) -> V,
         V: Into<Classification>,
     {
         self.with_rules(|rules| WithErrors { rules, classify: move |error: &E| classify(error).into() })
@@ -202,11 +202,11 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
     #[doc(alias("retry_on_result", "handle_result", "retry_if_result"))]
     pub fn when_ok<W>(
         self,
-        is_failure: W,
+        mut is_failure: W,
     ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W>, Clock>
     where
         R: Rules<T, E>,
-        W: Fn(&T) -> bool,
+        W: FnMut(&T) -> bool,
     {
         self.classify_ok(move |value: &T| is_failure(value).then_some(ClassifiedResult::transient().classification))
     }
@@ -231,14 +231,14 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
     /// ```
     pub fn classify_ok<W, V>(
         self,
-        classifier: W,
+        mut classify: W,
     ) -> Retrying<F, T, E, Backoff, B, impl Rules<T, E> + use<F, T, E, Backoff, B, R, Clock, W, V>, Clock>
     where
         R: Rules<T, E>,
-        W: Fn(&T) -> Option<V>,
+        W: FnMut(&T) -> Option<V>,
         V: Into<Classification>,
     {
-        self.with_rules(|rules| WithValues { rules, classifier })
+        self.with_rules(|rules| WithValues { rules, classify: move |value: &T| classify(value).map(Into::into) })
     }
 
     /// Sets a closure that is called before each retry after an `Ok` value, with the value and the delay.
@@ -322,6 +322,14 @@ impl<F, T, E, Backoff: Schedule, B, R, Clock> Retrying<F, T, E, Backoff, B, R, C
     /// policy, and is one of the options that [`with_options`](Self::with_options) replaces.
     pub fn max_attempts(self, attempts: impl Into<Option<u32>>) -> Self {
         let options = self.options.unwrap_or_default().max_attempts(attempts);
+        Self { options: Some(options), ..self }
+    }
+
+    /// Sets the maximum time since the start of the call. A retry that would start later is not sent, and an attempt is
+    /// not interrupted. `None` removes the limit. It overrides that of the policy, and is one of the options that
+    /// [`with_options`](Self::with_options) replaces.
+    pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
+        let options = self.options.unwrap_or_default().max_elapsed(elapsed);
         Self { options: Some(options), ..self }
     }
 

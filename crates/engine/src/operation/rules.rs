@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use reattempt_core::{Classification, Classifier, Failure, FailureKind, Fault, Verdict};
+use reattempt_core::{Classification, Failure, FailureKind, Fault, Verdict};
 
 /// The rules for an operation's results, made by the methods of [`Retrying`](super::Retrying).
 ///
@@ -12,11 +12,11 @@ use reattempt_core::{Classification, Classifier, Failure, FailureKind, Fault, Ve
 pub trait Rules<T, E> {
     /// Classifies an error. If the verdict is not retryable, the call ends with the error.
     #[doc(hidden)]
-    fn of_error(&self, error: &E) -> ClassifiedResult;
+    fn of_error(&mut self, error: &E) -> ClassifiedResult;
 
     /// Classifies a value, or returns `None` to accept it.
     #[doc(hidden)]
-    fn of_value(&self, value: &T) -> Option<ClassifiedResult>;
+    fn of_value(&mut self, value: &T) -> Option<ClassifiedResult>;
 
     /// Notifies the caller of the retry after a result.
     #[doc(hidden)]
@@ -53,12 +53,12 @@ impl From<Classification> for ClassifiedResult {
 pub struct EveryError;
 
 impl<T, E> Rules<T, E> for EveryError {
-    fn of_error(&self, _: &E) -> ClassifiedResult {
+    fn of_error(&mut self, _: &E) -> ClassifiedResult {
         ClassifiedResult::transient()
     }
 
     #[inline]
-    fn of_value(&self, _: &T) -> Option<ClassifiedResult> {
+    fn of_value(&mut self, _: &T) -> Option<ClassifiedResult> {
         None
     }
 
@@ -74,14 +74,14 @@ pub(super) struct WithErrors<R, F> {
 impl<T, E, R, F> Rules<T, E> for WithErrors<R, F>
 where
     R: Rules<T, E>,
-    F: Fn(&E) -> Classification,
+    F: FnMut(&E) -> Classification,
 {
-    fn of_error(&self, error: &E) -> ClassifiedResult {
+    fn of_error(&mut self, error: &E) -> ClassifiedResult {
         (self.classify)(error).into()
     }
 
     #[inline]
-    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
+    fn of_value(&mut self, value: &T) -> Option<ClassifiedResult> {
         self.rules.of_value(value)
     }
 
@@ -93,21 +93,21 @@ where
 /// Rules with a further classifier of values. If it returns `None`, the rules before it decide.
 pub(super) struct WithValues<R, C> {
     pub(super) rules: R,
-    pub(super) classifier: C,
+    pub(super) classify: C,
 }
 
 impl<T, E, R, C> Rules<T, E> for WithValues<R, C>
 where
     R: Rules<T, E>,
-    C: for<'a> Classifier<&'a T>,
+    C: FnMut(&T) -> Option<Classification>,
 {
-    fn of_error(&self, error: &E) -> ClassifiedResult {
+    fn of_error(&mut self, error: &E) -> ClassifiedResult {
         self.rules.of_error(error)
     }
 
     #[inline]
-    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
-        match self.classifier.classify(value) {
+    fn of_value(&mut self, value: &T) -> Option<ClassifiedResult> {
+        match (self.classify)(value) {
             Some(classification) => Some(classification.into()),
             None => self.rules.of_value(value),
         }
@@ -130,12 +130,12 @@ where
     R: Rules<T, E>,
     N: FnMut(Result<&T, &E>, Duration) -> bool,
 {
-    fn of_error(&self, error: &E) -> ClassifiedResult {
+    fn of_error(&mut self, error: &E) -> ClassifiedResult {
         self.rules.of_error(error)
     }
 
     #[inline]
-    fn of_value(&self, value: &T) -> Option<ClassifiedResult> {
+    fn of_value(&mut self, value: &T) -> Option<ClassifiedResult> {
         self.rules.of_value(value)
     }
 

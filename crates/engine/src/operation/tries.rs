@@ -91,7 +91,7 @@ impl<Backoff: Schedule, B, R, Clock: Timer> Tries<Backoff, B, R, Clock> {
 
     /// Classifies a value, or returns `None` if the call succeeded.
     #[inline]
-    pub(super) fn refuses<T, E>(&self, value: &T) -> Option<ClassifiedResult>
+    pub(super) fn refuses<T, E>(&mut self, value: &T) -> Option<ClassifiedResult>
     where
         R: Rules<T, E>,
     {

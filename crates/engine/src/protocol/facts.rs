@@ -151,7 +151,8 @@ fn attempt_terms_of<P: RequestProtocol>(
 /// A protocol that reads requests of type `Request`. This trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "this layer cannot read a request of type `{Request}`",
-    note = "a layer of HTTP reads `http::Request<B>`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; `GuardLayer::classified(…)` guards any request"
+    note = "a layer of HTTP reads `http::Request<B>`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; `GuardLayer::classified(…)` guards any request",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait ReadRequest<Request>: RequestProtocol {
     /// Returns a view of the request.

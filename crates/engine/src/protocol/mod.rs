@@ -98,7 +98,8 @@ impl sealed::Sealed for ::reqwest::Response {}
 /// A protocol that can send a request of type `Request` more than once.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot carry a request of type `{Request}`",
-    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request"
+    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 pub trait Replay<Request>: ReadRequest<Request> {
     /// The inner service's request type.
@@ -195,7 +196,8 @@ pub trait Saved: sealed::Sealed {
 /// A protocol that classifies outcomes with a response of type `Response`.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot judge a response of type `{Response}`",
-    note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`, and `reqwest::Response` of reqwest 0.13 with the feature `reqwest` of reattempt"
+    note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`, and `reqwest::Response` of reqwest 0.13 with the feature `reqwest` of reattempt",
+    note = "for reqwest 0.12, turn on the feature `reqwest-0-12` of reattempt and put `reattempt::reqwest_0_12::Client012` around the client"
 )]
 #[expect(unused_variables, reason = "a default ignores its arguments")]
 pub trait ClassifyOutcome<Response>: Protocol {

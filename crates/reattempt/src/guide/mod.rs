@@ -8,7 +8,7 @@
 //! | `reqwest`, behind its feature | `reqwest::Client` | reqwest 0.13 |
 //! | `reattempt::reqwest_0_12`, behind the feature `reqwest-0-12` | `reqwest::Client` of the version before | reqwest 0.12 |
 //! | `reqwest_middleware`, behind the feature `reqwest` | a `ClientWithMiddleware`, with a separate crate | reqwest-middleware 0.5, astral-reqwest-middleware 0.5 |
-//! | `blocking`, behind the features `reqwest-blocking` and `ureq` | `reqwest::blocking` and `ureq`, without a runtime | reqwest 0.13, ureq 3.5 |
+//! | [`blocking`] | `reqwest::blocking` and `ureq`, without a runtime | reqwest 0.13, ureq 3.5 |
 //! | `tonic`, behind its feature | a tonic `Channel` below a generated client, boxed or not | tonic 0.14 |
 //! | [`axum`] | the outbound calls of an axum service, and a page of what is in force | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
@@ -29,7 +29,6 @@
 #[doc = include_str!("axum.md")]
 pub mod axum {}
 
-#[cfg(all(feature = "reqwest-blocking", feature = "ureq"))]
 #[doc = include_str!("blocking.md")]
 pub mod blocking {}
 

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use futures_util::stream;
+use http::Method;
 use reattempt::guard::{CircuitBreaker, GuardLayer};
 use reattempt::report::ReportSlot;
 use reattempt::reqwest_0_12::{Client012, RequestBuilderExt};
-use reattempt::{CallOptions, Http, Report, Retry, RetryBudget, RetryPolicy, StopReason};
+use reattempt::{CallOptions, Http, Report, Retry, RetryBudget, RetryPolicy, StopReason, retry};
 use reattempt_schedule_fixed::Constant;
 use reattempt_testing_layers::loopback::{answer, nobody, scripted, see_other, seen};
 use reqwest012::redirect;
@@ -40,6 +41,20 @@ async fn refused_get_is_retried_with_its_url() {
     assert_eq!(response.url().as_str(), server.url("/a?b=c"));
     assert_eq!(response.extensions().get::<Report>().unwrap().retries(), 1);
     assert_eq!(response.text().await.unwrap(), "");
+}
+
+/// Without a layer, `retry()` classifies the client's own responses and errors.
+#[tokio::test]
+async fn operation_is_retried_by_rules_of_http() {
+    let server = scripted([answer(503), answer(200)]).await;
+    let http = bare(redirect::Policy::default());
+    let get = || http.get(server.url("/")).send();
+    let response: reqwest012::Response = retry(Constant::immediate(), get).http(&Method::GET).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let (_socket, nobody) = nobody().await;
+    let call = retry(Constant::immediate(), || http.get(&nobody).send()).http(&Method::GET);
+    let error = call.await.unwrap_err();
+    assert!(error.error().is_connect() && error.attempts() == 3, "{error:?}");
 }
 
 /// The error is reqwest's own, also of a call that was never sent.

@@ -114,6 +114,17 @@ async fn it_never_sleeps_first_and_gives_up_after() {
     assert_eq!(started.elapsed(), 8 * SECOND);
 }
 
+/// A schedule alone has the limits of 3 attempts and 30 s.
+#[tokio::test(start_paused = true)]
+async fn limits_are_set_beside_a_schedule() {
+    let down = || retry(Constant::new(4 * SECOND), script([Err("down")])).max_attempts(None);
+    let tries = |error: RetryError<_>| (error.attempts(), error.stop_reason());
+    assert_eq!(tries(down().await.unwrap_err()), (8, StopReason::ElapsedExhausted));
+    assert_eq!(tries(down().max_elapsed(10 * SECOND).await.unwrap_err()), (3, StopReason::ElapsedExhausted));
+    let unlimited = down().max_elapsed(None).max_attempts(20);
+    assert_eq!(tries(unlimited.await.unwrap_err()), (20, StopReason::AttemptsExhausted));
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_that_an_attempt_takes_counts() {
     let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).max_elapsed(10 * SECOND);

@@ -85,6 +85,23 @@ async fn conditions_are_asked_last_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn conditions_may_have_state() {
+    let (mut errors, mut values) = (0, 0);
+    let result = retry(Constant::new(SECOND), script([Err("down"), Ok(0), Err("down"), Ok(0)]))
+        .when(|_| {
+            errors += 1;
+            errors < 3
+        })
+        .when_ok(|_| {
+            values += 1;
+            values < 2
+        })
+        .max_attempts(None)
+        .await;
+    assert_eq!((result.unwrap(), errors, values), (0, 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn permanent_value_ends_call() {
     let slot = ReportSlot::default();
     let value = retry(Constant::new(SECOND), script([Ok(0), Ok(4), Ok(9)]))
