@@ -10,8 +10,8 @@
 //! | [`GrpcBody`] | the response body, which reads the status in its trailers |
 //! | [`GrpcCode`] | the status codes |
 //! | [`DescriptorSet`], [`IdempotencyLevel`] | the methods that their `.proto` file declares as repeatable |
-//! | [`service_config`] | retries and hedging per method, from a JSON service config |
-//! | [`peek_trailers`] | a layer that reads the trailers of short responses before they are classified |
+//! | [`service_config`] | retries and hedging per method, from a JSON service config. Its handle is a part of a [`Snapshot`](crate::snapshot::Snapshot) |
+//! | [`peek_trailers`] | a layer that reads the first frame of each response before it is classified: trailers, or a body that breaks |
 //! | [`InboundDeadlineLayer::grpc`](crate::deadline::InboundDeadlineLayer::grpc) | reads the deadline of an inbound call; each attempt has a `grpc-timeout` anyway |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 

@@ -27,13 +27,10 @@
 //! | breakers, limits, throttles and pauses | each guard of [`guard`](crate::guard) |
 //! | a standard stack: its times, policy and guards | [`StandardLayer`](crate::standard::StandardLayer) |
 //! | servers with their price, failure rate and ejection | [`EndpointsHandle`](crate::endpoints::EndpointsHandle) |
-//! | a gRPC service config: methods, throttle | `ServiceConfigHandle` of [`grpc::service_config`][config] (feature `grpc`) |
 //! | a table of policies: limits, endpoints | [`PolicyHandle`](crate::policies::PolicyHandle) |
 //! | what many processes share | `FleetBudget` and `FleetRateLimit` of the crate `reattempt-fleet` |
 //! | a policy file: its version, policies, budgets and guards | `PolicyFile` of the crate `reattempt-policy-file` |
 //! | your own parts | a type that implements [`Inspect`] |
-//!
-//! [config]: https://docs.rs/reattempt/latest/reattempt/grpc/service_config/struct.ServiceConfigHandle.html
 //!
 //! Clones of a budget, a guard or a handle share their state, so keep a clone of what the client was built with.
 //!

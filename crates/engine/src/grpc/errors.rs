@@ -19,8 +19,8 @@ use crate::protocol::verdict_of_error;
 
 /// The classification of an outcome that no server sent.
 ///
-/// As a response extension, it marks a response that a layer returns instead of an error, or whose body broke before its
-/// first frame. An outer layer classifies such a response like the error, not like a server's response.
+/// As a response extension, it marks a response that a layer returns instead of an error, or whose body broke before
+/// its first frame. An outer layer classifies such a response like the error, not like a server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unanswered {
     /// The code to look up in a service config's list, or `None` if no list applies.

@@ -37,7 +37,7 @@ const BAD: &str = r#"{"methodConfig": [{"name": [{}], "timeout": "1s"}, {"waitFo
 const WHY: &str = "methodConfig[1].waitForReady must be true or false, but it is 1";
 
 #[test]
-fn snapshot_has_the_policies_and_the_throttle() {
+fn snapshot_has_policies_and_throttle() {
     let handle = ServiceConfigHandle::unresolved(ServiceConfig::default());
     let shown = || handle.inspect(Duration::ZERO).to_string();
     assert_eq!(shown(), "service_config: in_force false\n  retry_throttle: throttled false\n");

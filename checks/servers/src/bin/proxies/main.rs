@@ -1,9 +1,9 @@
 //! Two back ends as processes behind a real proxy, which are restarted in turn and killed while calls are made.
 //!
 //! `reattempt-proxies-check NAME PROGRAM ROUNDS` starts the proxy NAME (envoy, haproxy, nginx or caddy). Clients of
-//! hyper-util, reqwest and tonic call through it at the same time. Of the calls that may be repeated at most one of
-//! each thousand may fail. No other call may be carried out twice by the back ends, which write each into a ledger. With
-//! the name squid, the calls go through its CONNECT. With the word `server` the binary is one back end.
+//! hyper-util, reqwest and tonic call through it at the same time. Of the calls that may be repeated, at most one of
+//! each thousand may fail. No other call may be carried out twice by the back ends, which write each into a ledger.
+//! With the name squid, the calls go through its CONNECT. With the word `server` the binary is one back end.
 
 mod calls;
 mod clients;

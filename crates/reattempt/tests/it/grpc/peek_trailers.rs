@@ -107,9 +107,9 @@ async fn early_end_or_error_is_the_readers() {
 }
 
 /// A proxy whose backend dies can send a head and nothing more.
-// B-5, ST-5, trap 01
+// B-5, ST-5
 #[tokio::test(start_paused = true)]
-async fn body_that_breaks_before_its_first_frame_is_a_lost_connection() {
+async fn break_before_the_first_frame_is_a_loss() {
     fn reset() -> Step {
         Step::Fail(io::Error::from(io::ErrorKind::ConnectionReset).into())
     }
@@ -156,7 +156,7 @@ async fn refused_stream_after_a_head_is_no_proof() {
 
 // B-8, ST-5
 #[tokio::test(start_paused = true)]
-async fn last_broken_response_is_the_callers_and_unavailable() {
+async fn last_broken_response_is_the_callers() {
     let server = GrpcServer::at_once(|_| streaming([Step::Fail(io::Error::from(io::ErrorKind::BrokenPipe).into())]));
     let peeking = PeekTrailersLayer::new(ms(50)).layer(server.clone());
     let slot = ReportSlot::default();
