@@ -132,7 +132,7 @@ mod sealed {
 /// trait is sealed.
 pub trait RequestBuilderExt: sealed::Sealed {
     /// Builds the request and sends it through a clone of `client`, a [`Client012`] inside any layers. The client that
-    /// created the builder is not used.
+    /// created the builder is not used. Pass a client in an `Arc` as `&*client`.
     ///
     /// # Errors
     /// Returns the builder's error (for example, for a bad URL) or the call's error.

@@ -29,7 +29,7 @@ impl BuildRequest for RequestBuilder {
 /// sealed.
 pub trait ReqwestExt: BuildRequest {
     /// Builds the request and sends it through a clone of `client`, a `reqwest::Client` inside any layers. The client
-    /// that created the builder is not used.
+    /// that created the builder is not used. Pass a client in an `Arc` as `&*client`.
     ///
     /// # Errors
     /// Returns the builder's error (for example, for a bad URL) or the call's error.

@@ -49,7 +49,7 @@
 //! ```
 //!
 //! The first example also needs `bytes`, `http`, `http-body-util`, `tower`, and `hyper-util` with the features
-//! `client-legacy`, `http1` and `tokio`. Examples on other pages use tower's feature `util`.
+//! `client-legacy`, `http1` and `tokio`.
 //!
 //! **No attempt is timed out by default**: set the client's own timeout, or use [`standard`].
 //!

@@ -30,7 +30,7 @@ pub(crate) struct Panel {
     title: String,
     description: String,
     /// The label of the vertical axis.
-    unit: &'static str,
+    unit: String,
     series: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -79,12 +79,15 @@ impl Prometheus {
                 return Err(format!("the panel \"{title}\" is empty").into());
             }
             let description = panel["description"].as_str().ok_or_else(|| format!("{title}: no description"))?;
-            let unit = match panel["fieldConfig"]["defaults"]["unit"].as_str() {
-                Some("s") => "seconds",
-                Some(_) => "per second",
-                None => "",
+            let defaults = &panel["fieldConfig"]["defaults"];
+            let unit = match (defaults["custom"]["axisLabel"].as_str(), defaults["unit"].as_str()) {
+                (Some(label), _) => label,
+                (None, Some("s")) => "seconds",
+                (None, Some(_)) => "per second",
+                (None, None) => return Err(format!("{title}: the vertical axis has no label").into()),
             };
-            drawn.push(Panel { title: title.to_owned(), description: description.to_owned(), unit, series });
+            let (title, description, unit) = (title.to_owned(), description.to_owned(), unit.to_owned());
+            drawn.push(Panel { title, description, unit, series });
         }
         Ok(drawn)
     }
@@ -144,7 +147,7 @@ fn figure(panel: &Panel, began: f64) -> Figure {
     let drawn = reattempt_picture::Panel {
         title: String::new(),
         x: Axis::from_zero("time, s"),
-        y: Axis::from_zero(panel.unit),
+        y: Axis::from_zero(&*panel.unit),
         series: series.collect(),
     };
     Figure { title: panel.title.clone(), panels: vec![drawn], columns: 1 }

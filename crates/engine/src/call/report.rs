@@ -257,12 +257,13 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// A response that may contain a report: that of the crate `http`, reqwest's, or your own type around one.
+/// A response that may contain a report: that of the crate `http`, that of a client's crate behind its feature, or your
+/// own type around one.
 #[cfg(feature = "http")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` contains no report",
-    note = "`Report::of` takes the response of a call: an `http::Response<B>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt",
-    note = "for a call of reqwest 0.12, or one that may end with an error, pass a `ReportSlot` in its options: `CallOptions::new().report_to(&slot)`"
+    note = "`Report::of` takes the response of a call: an `http::Response<B>`, that of reqwest 0.13 with the feature `reqwest` of reattempt, or that of another client with its feature",
+    note = "for a call of reqwest 0.12, or one that may end with an error, pass a `reattempt::report::ReportSlot` in its options: `client.with_options(CallOptions::new().report_to(&slot))`, or the options in the extensions of its request"
 )]
 pub trait Reported {
     /// Returns the report in the response, if any.

@@ -1,4 +1,4 @@
-//! Requests for tonic's channel, which accepts only its own boxed body type.
+//! Requests for tonic's channel, which accepts only its own boxed body type, and its responses.
 
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Request};
@@ -9,6 +9,7 @@ use tonic::body::Body;
 use super::Grpc;
 use super::facts::PREVIOUS_ATTEMPTS;
 use crate::call::deadline::Deadline;
+use crate::call::report::{Report, Reported};
 use crate::protocol::attempt::KindWanted;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Added, NextAttempt, Origin, Replay, SavedRequest};
@@ -102,5 +103,11 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
     if added.strip {
         // The caller may have set this header, but there was no attempt before this one (RPH-4).
         headers.remove(PREVIOUS_ATTEMPTS);
+    }
+}
+
+impl<T> Reported for tonic::Response<T> {
+    fn report(&self) -> Option<&Report> {
+        self.extensions().get()
     }
 }

@@ -22,35 +22,51 @@ field! {
     FAILURE_RATIO = "failure_ratio": Kind::Number(Range {
         above: true,
         ..Range::new(0.0, 1.0).words("a number above 0 and at most 1")
-    }), "";
-    PROBE_FAILURE_RATIO = "probe_failure_ratio": Kind::Number(Range::new(0.0, 1.0)), "";
-    MIN_CALLS = "min_calls": Kind::CountFromOne, "";
-    CONSECUTIVE = "consecutive_failures": Kind::Count, "";
-    MIN_FAILING_TIME = "min_failing_time": Kind::Duration, "";
-    LAST_CALLS = "last_calls": Kind::Count, "";
-    FIRST_OPEN_TIME = "first_open_time": Kind::Duration, "";
-    MAX_OPEN_TIME = "max_open_time": Kind::Duration, "";
-    SPREAD = "spread": Kind::Count, "";
-    SLOW_AFTER = "slow_after": Kind::Duration, "";
-    INTERVAL = "interval": Kind::Duration, "";
-    BUCKET_PERIOD = "bucket_period": Kind::Duration, "";
-    OPEN_TIME = "open_time": Kind::Duration, "";
-    PROBES = "probes": Kind::Count, "";
+    }), "The share of failed calls at which the breaker opens. Default 0.5.";
+    PROBE_FAILURE_RATIO = "probe_failure_ratio": Kind::Number(Range::new(0.0, 1.0)),
+        "The share of failed probes at which the breaker opens again. Default 0: the first one.";
+    MIN_CALLS = "min_calls": Kind::CountFromOne,
+        "The finished calls in the window from which the ratio applies. Default 20.";
+    CONSECUTIVE = "consecutive_failures": Kind::Count,
+        "The failures in a row that open the breaker; a counting breaker opens after more. Default 20; 5 for \
+         counting.";
+    MIN_FAILING_TIME = "min_failing_time": Kind::Duration,
+        "The time for which calls must have failed before the breaker opens. Default \"2500ms\".";
+    LAST_CALLS = "last_calls": Kind::Count, "A window of this many calls, instead of the interval. Default: none.";
+    FIRST_OPEN_TIME = "first_open_time": Kind::Duration,
+        "The time for which the breaker is open at first in an outage. It doubles up to the open time. Default \
+         \"1s\".";
+    MAX_OPEN_TIME = "max_open_time": Kind::Duration,
+        "The longest open time, if it goes on doubling. Default: the open time.";
+    SPREAD = "spread": Kind::Count, "The percentage by which the open time varies at random, at most 50. Default 10.";
+    SLOW_AFTER = "slow_after": Kind::Duration, "The time after which a served call is a failure. Default: none.";
+    INTERVAL = "interval": Kind::Duration,
+        "The window in which calls are counted. Default \"60s\"; for counting none, so nothing is forgotten \
+         while the breaker is closed.";
+    BUCKET_PERIOD = "bucket_period": Kind::Duration,
+        "The steps in which the window moves. Default \"6s\"; for counting none, so all counts are cleared at once.";
+    OPEN_TIME = "open_time": Kind::Duration,
+        "The time for which the breaker is open. Default \"10s\"; \"60s\" for counting.";
+    PROBES = "probes": Kind::Count, "The calls that test the server after the open time. Default 1.";
     RATE = "rate": Kind::Number(Range {
         or_extremes: true,
         ..Range::new(1e-6, 1e9).words("from 10⁻⁶ to 10⁹, or infinite")
-    }), "";
-    BURST = "burst": Kind::Count, "";
-    LIMIT = "limit": Kind::Count, "";
-    BACKOFF = "backoff": Kind::Number(Range { below: true, ..Range::new(0.5, 1.0).words("from 0.5 to below 1") }), "";
-    INITIAL = "initial": Kind::Count, "";
-    LEAST = "least": Kind::Count, "";
-    MOST = "most": Kind::Count, "";
-    MULTIPLIER = "multiplier": Kind::Number(Range::new(1.0, 100.0).words("from 1 to 100")), "";
-    MAX_PROBABILITY = "max_probability": Kind::Number(Range::new(0.0, 1.0).words("from 0 to 1")), "";
-    WINDOW = "window": Kind::Duration, "";
-    LONGEST = "longest": Kind::Duration, "";
-    RETURN_SPREAD = "spread": Kind::Duration, "";
+    }), "The calls per second. Default 2.";
+    BURST = "burst": Kind::Count, "The calls that may be sent at once. Default: those of one second, at least 1.";
+    LIMIT = "limit": Kind::Count, "The calls in flight, for each destination. Default 64.";
+    BACKOFF = "backoff": Kind::Number(Range { below: true, ..Range::new(0.5, 1.0).words("from 0.5 to below 1") }),
+        "The factor for the limit after a window with dropped calls. Default 0.9.";
+    INITIAL = "initial": Kind::Count, "The limit at the start. Default 20.";
+    LEAST = "least": Kind::Count, "The lowest limit. Default 1.";
+    MOST = "most": Kind::Count, "The highest limit. Default 200.";
+    MULTIPLIER = "multiplier": Kind::Number(Range::new(1.0, 100.0).words("from 1 to 100")),
+        "The requests that are sent for each one that the server accepts. Default 2.";
+    MAX_PROBABILITY = "max_probability": Kind::Number(Range::new(0.0, 1.0).words("from 0 to 1")),
+        "The highest probability of a refusal. Default 0.9.";
+    WINDOW = "window": Kind::Duration, "The time over which requests are counted. Default \"120s\".";
+    LONGEST = "longest": Kind::Duration, "The longest pause. Default \"1h\".";
+    RETURN_SPREAD = "spread": Kind::Duration,
+        "The time over which calls return after a pause. Default: as long as the pause, from \"1s\" to \"10s\".";
 }
 
 /// The fields of each kind, in the order of [`KINDS`].

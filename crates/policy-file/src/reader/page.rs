@@ -52,11 +52,12 @@ fn budget_table(page: &mut String, fields: &[&'static Field]) {
 /// Adds the settings of a guard, which are those of its type in the library.
 fn guard_section(page: &mut String, kind: &str, fields: &[&'static Field]) {
     page.push_str(&format!("\n# A guard: `{kind}`\n\n"));
-    page.push_str("The [type of the guard](reattempt::guard) has settings with these names, and their defaults.\n\n");
-    page.push_str("| field | type | example |\n|---|---|---|\n");
-    for Field { name, kind: of_field, .. } in fields {
+    page.push_str("The [type of the guard](reattempt::guard) has settings with these names.\n\n");
+    page.push_str("| field | type | meaning and default | example |\n|---|---|---|---|\n");
+    for Field { name, kind: of_field, about } in fields {
         let setting = example(name, of_field).replace(" = ", "=").replace('"', "");
-        page.push_str(&format!("| `{name}` | {} | `guards = [\"{kind}:{setting}\"]` |\n", type_of(of_field)));
+        let (of_type, about) = (type_of(of_field), with_code(about));
+        page.push_str(&format!("| `{name}` | {of_type} | {about} | `guards = [\"{kind}:{setting}\"]` |\n"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Guide pages for each kind of client, for logs and metrics, and for tests.
 //!
-//! The examples use tower's feature `util`.
+//! A page names the features that its examples need. tower's feature `util` comes with reattempt.
 //!
 //! | page | client | versions |
 //! |---|---|---|

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use http::{Request, Response};
 use reattempt::classify::Outcome;
 use reattempt::report::ReportSlot;
-use reattempt::{CallOptions, Deadline, RetryLayer, RetryPolicy};
+use reattempt::{CallOptions, Deadline, Report, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_grpc::Code;
 use tonic::body::Body;
@@ -14,7 +14,9 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::support::{Answer, GrpcServer, body, call, call_with, call_within, ms, policy, trailers_only, with};
+use super::support::{
+    Answer, GrpcServer, Step, body, call, call_with, call_within, ms, policy, status, streaming, trailers_only, with,
+};
 
 /// The server receives the deadline only in the header.
 #[tokio::test(start_paused = true)]
@@ -163,4 +165,15 @@ async fn destination_is_that_of_the_origin() {
     let destinations = destinations.lock().unwrap();
     assert_eq!(destinations.first().unwrap(), "");
     assert_eq!(destinations.last().unwrap(), "stock.example:50051");
+}
+
+#[tokio::test(start_paused = true)]
+async fn response_of_tonic_has_its_report() {
+    let server = GrpcServer::at_once(|number| match number {
+        1 => trailers_only(Code::Unavailable),
+        _ => streaming([Step::Data("\0\0\0\0\0"), Step::Trailers(status(Code::Ok))]),
+    });
+    let mut client = HealthClient::new(RetryLayer::new(policy(0)).layer(server));
+    let response = client.check(HealthCheckRequest::default()).await.unwrap();
+    assert_eq!(Report::of(&response).unwrap().attempts().len(), 2);
 }
