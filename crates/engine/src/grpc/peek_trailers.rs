@@ -37,7 +37,7 @@ use crate::call::in_use;
 ///
 /// A proxy whose backend dies can send the head of a response and nothing more. Such a response, whose body breaks or
 /// ends before its first frame, is classified as a lost connection. It is retried if the call is repeatable, and the
-/// caller of the last attempt gets it unchanged.
+/// caller of the last attempt gets it unchanged. A response that breaks later is the caller's.
 ///
 /// # Cost
 /// A response without a `grpc-status` in its head is **delayed until its first frame arrives, or until `within` has

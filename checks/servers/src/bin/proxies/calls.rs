@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use reattempt::StopReason;
 use reattempt::report::ReportSlot;
 use tokio::task::JoinSet;
 use tower::BoxError;
@@ -29,6 +30,8 @@ pub(crate) struct Done {
     pub(crate) kind: Kind,
     pub(crate) retries: usize,
     pub(crate) failure: Option<String>,
+    /// `true` if the response had begun, and did not end. Such a response is the caller's.
+    pub(crate) cut_off: bool,
 }
 
 /// Sends the call of this number, with its retries, and reads the response.
@@ -85,6 +88,8 @@ async fn one(send: &Send, kind: Kind, number: u64) -> Done {
         Some(report) => format!("{error}; {report}"),
         None => error.to_string(),
     });
+    let begun = report.as_ref().is_some_and(|report| report.stop_reason() == StopReason::Succeeded);
+    let cut_off = failure.is_some() && begun;
     let retries = report.map_or(0, |report| report.attempts().len().saturating_sub(1));
-    Done { number, kind, retries, failure }
+    Done { number, kind, retries, failure, cut_off }
 }
