@@ -38,7 +38,7 @@ const ROUND: Duration = Duration::from_secs(60);
 /// The most calls that may be repeated and fail nevertheless: one of each so many, and of the rest.
 const FAILED: usize = 1000;
 
-/// The same for responses that are cut off after they have begun, which no retry can mend.
+/// The most responses that are cut off after they have begun, one of each so many. No retry can mend them.
 const CUT_OFF: usize = 200;
 
 #[tokio::main(flavor = "current_thread")]
